@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/integrations/goose"
 	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
@@ -51,6 +52,7 @@ func TestLocker(t *testing.T) {
 // goose's own tests of a Locker: of five that lock at the same time, one succeeds.
 func TestConcurrentLocking(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	s := adaptertest.Start(t)
 	locktesting.TestConcurrentLocking(t, newDatabase(t).db, func(t *testing.T) lock.Locker {
 		return newLocker(t, s.Process(holdfast.Config{}), locker.Request{})
@@ -107,7 +109,7 @@ func TestUpWhileLocked(t *testing.T) {
 	if err := holder.Lock(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	other := newLocker(t, s.Process(holdfast.Config{}), locker.Request{MaxWait: 2 * time.Second})
+	other := newLocker(t, s.Process(holdfast.Config{}), locker.Request{NoWait: true})
 	if _, err := d.provider(t, other, 1, nil).Up(t.Context()); !errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("Up: %v, want %v", err, locker.ErrNotAcquired)
 	}
@@ -120,14 +122,14 @@ func TestUpWhileLocked(t *testing.T) {
 // Without the adapter, a loss ends the ctx of the migrations.
 func TestUpInDo(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	s, d := adaptertest.Start(t), newDatabase(t)
 	p := d.provider(t, nil, 2, func(ctx context.Context) error {
 		s.MustCommand(t, "DEL", name)
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	//realtime:ok the key is deleted, and a loss by the end of the lease is the same
-	req := locker.Request{Name: name, TTL: 2 * time.Second}
+	req := locker.Request{Name: name}
 	err := locker.Do(t.Context(), s.Process(holdfast.Config{}), req, func(ctx context.Context, _ *locker.Lock) error {
 		_, err := p.Up(ctx)
 		return err

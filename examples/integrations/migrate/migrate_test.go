@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
 	"github.com/holdfast-go/holdfast/examples/integrations/migrate"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
@@ -86,7 +87,7 @@ func TestUpWhileLocked(t *testing.T) {
 	if err := holder.Lock(); err != nil {
 		t.Fatal(err)
 	}
-	req := locker.Request{MaxWait: 2 * time.Second}
+	req := locker.Request{NoWait: true, MaxWait: 10 * time.Second}
 	m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), req))
 	if err := m.Up(); !errors.Is(err, database.ErrLocked) || !errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("Up: %v, want %v", err, database.ErrLocked)
@@ -101,9 +102,9 @@ func TestUpWhileLocked(t *testing.T) {
 // The migration during which the lock is lost is stored as done, and no other one begins.
 func TestUpLost(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	s, shared := adaptertest.Start(t), newTable()
-	//realtime:ok the key is deleted, and a loss by the end of the lease is the same
-	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 4 * time.Second})
+	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{})
 	shared.run = func() {
 		s.MustCommand(t, "DEL", name)
 		awaitLoss(t, d, 1)
@@ -117,10 +118,10 @@ func TestUpLost(t *testing.T) {
 
 func TestDropLost(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	s, shared := adaptertest.Start(t), newTable()
 	shared.version = 7
-	//realtime:ok the key is deleted, and a loss by the end of the lease is the same
-	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 4 * time.Second})
+	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{})
 	if err := d.Lock(); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func awaitLoss(t *testing.T, d *migrate.Driver, version int) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-tick.C {
 		if err := d.SetVersion(version, true); errors.Is(err, locker.ErrLost) {
 			return
 		}

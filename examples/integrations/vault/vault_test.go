@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
 	"github.com/holdfast-go/holdfast/examples/integrations/vault"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	key = "core/lock" // as Vault locks it
 
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 )
 
 func newBackend(t *testing.T, l locker.Locker, req locker.Request) *vault.Backend {
@@ -78,6 +79,7 @@ func TestUpstream(t *testing.T) {
 // A node that loses the lock learns of it, and another one becomes active.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	for _, c := range []struct {
 		name string
 		lose func(*testing.T, *adaptertest.Server) error
@@ -90,8 +92,7 @@ func TestTakeOver(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			//realtime:ok the lease must end
-			s, req := adaptertest.Start(t), locker.Request{TTL: time.Second}
+			s, req := adaptertest.Start(t), locker.Request{TTL: 30 * time.Second}
 			active := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), req), "active")
 			standby := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), locker.Request{}), "standby")
 			lost, err := active.Lock(nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/providers/goredis"
@@ -138,8 +139,9 @@ func exclusion(t *testing.T, s *Server, _ string, open Open) {
 }
 
 func maxWait(t *testing.T, s *Server, _ string, open Open) {
+	effort.NeedFull(t)
 	holder := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{})
-	other := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{MaxWait: 2 * time.Second})
+	other := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{MaxWait: 10 * time.Second})
 	must(t, "Lock", holder.Lock())
 	want(t, "Lock of another process", other.Lock(), locker.ErrNotAcquired)
 	must(t, "Unlock", holder.Unlock())
