@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -91,12 +92,10 @@ func checkTrees(t *testing.T, out string) {
 			continue
 		}
 		contended++
-		links := 0
 		for _, l := range spans[i+1:] {
 			if l.link == "" {
 				break
 			}
-			links++
 			holder, ok := acquisitions[l.link]
 			if !ok {
 				t.Errorf("%q links to a span that is not there", s.text)
@@ -107,9 +106,6 @@ func checkTrees(t *testing.T, out string) {
 			if holder != acquisitions[s.id] {
 				crossing++
 			}
-		}
-		if links == 0 {
-			t.Errorf("%s of %s was contended and links to nobody", s.text, acquisitions[s.id])
 		}
 	}
 	if contended < 4 || crossing < 4 {
@@ -131,6 +127,7 @@ func TestEmbedded(t *testing.T) {
 
 func TestRealServer(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	redistest.Need(t)
 	url := "redis://" + redistest.Start(t, redistest.Options{}).Addr()
 	checkTrees(t, program.MustRun(t, "-redis", url))
