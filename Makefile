@@ -8,8 +8,8 @@ SHELL := /bin/bash
 TEST_TIMEOUT ?= 30m
 # How many tests of a package run at once, whatever the number of cores: most wait for a server, few compute.
 PARALLEL ?= 16
-# How many packages are tested at once; empty: as many as there are cores.
-PACKAGES ?=
+# How many packages are tested at once, whatever the number of cores; empty: as many as there are.
+PACKAGES ?= 4
 # More flags for `go test` in `make race`, such as TESTFLAGS='-run Renew -v'.
 TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.

@@ -118,7 +118,7 @@ var (
 )
 
 // holds fails the test unless there are that many live holds, and returns the State.
-func (b bench) holds(t *testing.T, want int, mode locker.Mode) locker.State {
+func (b bench) holds(t *testing.T, want int, mode locker.Mode) {
 	t.Helper()
 	state, err := b.Inspect(t.Context(), name)
 	if err != nil || state.Holds != want || state.Held != (want > 0) || state.Mode != mode {
@@ -127,7 +127,6 @@ func (b bench) holds(t *testing.T, want int, mode locker.Mode) locker.State {
 	if last := b.m.HGet(name, "last"); want > 0 && b.m.HGet(name, last) == "" {
 		t.Errorf("there is no hold %q, which should be the last to end", last)
 	}
-	return state
 }
 
 // free fails the test if anything is left.
