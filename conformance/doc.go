@@ -5,7 +5,7 @@
 //		conformance.Run(t, conformance.Harness{
 //			Dial: dial, // as for drivertest.Run
 //			New: func(drv driver.Driver) (locker.Locker, error) {
-//				return mystrategy.New(drv, mystrategy.Config{AttemptTimeout: 500 * time.Millisecond})
+//				return mystrategy.New(drv, mystrategy.Config{AttemptTimeout: conformance.AttemptTimeout})
 //			},
 //			Can: conformance.Capabilities{Shared: true},
 //		})
@@ -13,8 +13,8 @@
 //
 // Without New, the suite runs strategies/single, and strategies/redlock over five servers: that
 // tests an adapter with whole locks. Package drivertest is the suite for adapters, and documents
-// which servers are started and how to run one case. -short also leaves out quorums of real
-// servers.
+// which servers are started and how to run one case. Quorums of real servers run only with
+// HOLDFAST_TEST=full in the environment.
 //
 // [RunAt] runs the cases without go test, on a server that is given and that others use too. The
 // program cmd/holdfast does that.

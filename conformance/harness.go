@@ -73,7 +73,7 @@ type Harness struct {
 	// Around is middleware to put around the strategy, and around middleware/retry in the cases
 	// that wait, to prove that it changes no contract. nil: none.
 	Around locker.Middleware
-	// On are the kinds of servers to run on. nil: all that Lacks allows; with -short, miniredis and
+	// On are the kinds of servers to run on. nil: all that Lacks allows; with -short, Memory and
 	// one real server.
 	On []drivertest.Kind
 

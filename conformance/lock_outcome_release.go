@@ -170,7 +170,7 @@ func frozenReleaseIsBounded(t *caseT) {
 	t.Is(lock.Release(t.Ctx), locker.ErrReleased, "the second Release")
 }
 
-// ReleaseTimeout makes the strategy under test with a bound on its releases.
+// releaseTimeout makes the strategy under test with a bound on its releases.
 func (t *caseT) releaseTimeout(drv driver.Driver, timeout time.Duration) locker.Locker {
 	t.Helper()
 	makes := t.h.NewReleaseTimeout

@@ -44,7 +44,7 @@ func TestMutantsOnServers(t *testing.T) {
 	tries.release = strings.Replace(luaStringRelease, "redis.call('PUBLISH'", "redis.pcall('PUBLISH'", 1)
 	for _, m := range []struct {
 		name          string
-		flawed, sound *Harness // nil: TestRun proves it
+		flawed, sound *Harness // nil: the providers run the case
 		caught        []string
 	}{
 		{

@@ -22,6 +22,15 @@ func TestRun(t *testing.T) {
 	Run(t, h)
 }
 
+// TestRunOverTCP runs the suite as over a client that takes no dialer.
+func TestRunOverTCP(t *testing.T) {
+	t.Parallel()
+	effort.NeedFull(t)
+	Run(t, Harness{
+		Dial: plain, Lacks: []drivertest.Feature{drivertest.FeatureDial}, On: []drivertest.Kind{drivertest.Miniredis},
+	})
+}
+
 func TestCasesAreWellFormed(t *testing.T) {
 	t.Parallel()
 	contracts := map[int]bool{}

@@ -8,7 +8,7 @@ set -uo pipefail
 inputs=$1
 shift
 targets=()
-[[ " $* " == *" -test.run="* ]] || targets=($(sed -nE 's/^func (Fuzz\w*)\(.*/\1/p' ./*_test.go 2>/dev/null))
+[[ " $* " == *" -test.run="* || " $* " == *" -test.list="* ]] || targets=($(sed -nE 's/^func (Fuzz\w*)\(.*/\1/p' ./*_test.go 2>/dev/null))
 ((${#targets[@]})) || exec "$@"
 
 "$@" || exit
@@ -21,6 +21,6 @@ for target in "${targets[@]}"; do
 		-test.fuzzcachedir="$cache" -test.parallel=1 || failed+=("$target")
 done
 if ((${#failed[@]})); then
-	echo "Failed, with an input that is kept in testdata/fuzz of the package: ${failed[*]}" >&2
+	echo "Failed; an input, if there is one, is kept in testdata/fuzz of the package: ${failed[*]}" >&2
 	exit 1
 fi

@@ -46,4 +46,7 @@ for arg; do
 		args+=("$arg")
 	fi
 done
+# In a workspace Go refuses -mod=mod, which a user may have set.
+GOFLAGS=$(go env GOFLAGS | sed -E 's/(^| )-mod=[^ ]*//g')
+export GOFLAGS
 GOWORK=$PWD/.build/go.work "${args[@]}" </dev/null

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +35,7 @@ reconfigure it, or that need several servers, are left out. Lost replies and cut
 made by a proxy in this process; behind TLS they are left out too.
 
 Keys have "conformance." and random text in their names, and are removed at the end. It takes about
-a minute, and expects an answer within half a second.
+a minute, and expects an answer within a second.
 
 Exit status: 0 if no case failed, 1 if one did or left a key, 128+n if signal n ended it; 64, 69, 70
 and 77 as of run.`,
@@ -128,7 +127,7 @@ func (o *options) harness(cred credentials) (conformance.Harness, error) {
 		return conformance.Harness{}, errors.New("conformance chooses the permits itself: give --strategy semaphore:1")
 	}
 	// A case loses many replies, and waits for each.
-	const attempt = 500 * time.Millisecond
+	const attempt = conformance.AttemptTimeout
 	h := conformance.Harness{
 		Name: name + " over " + o.client,
 		Dial: func(tb testing.TB, at drivertest.Target) (driver.Driver, error) {

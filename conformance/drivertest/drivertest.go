@@ -91,5 +91,5 @@ const (
 	FeatureCluster   Feature = suite.FeatureCluster   // a Target of Kind Cluster
 	FeatureSentinel  Feature = suite.FeatureSentinel  // a Target of Kind Sentinel
 	FeatureTLS       Feature = suite.FeatureTLS       // a Target with TLS
-	FeatureDial      Feature = suite.FeatureDial      // a Target with Dial: without it, Miniredis takes the place of Memory, in real time
+	FeatureDial      Feature = suite.FeatureDial      // a Target with Dial; without it, cases that are not about times run on Miniredis, in real time
 )

@@ -29,6 +29,13 @@ func TestRun(t *testing.T) {
 	Run(t, h)
 }
 
+// TestRunOverTCP runs the suite as over a client that takes no dialer.
+func TestRunOverTCP(t *testing.T) {
+	t.Parallel()
+	effort.NeedFull(t)
+	Run(t, Harness{Dial: dial, Lacks: []Feature{FeatureDial}, On: []Kind{Miniredis}})
+}
+
 func TestCasesAreWellFormed(t *testing.T) {
 	t.Parallel()
 	suitetest.CheckCases(t, Harness{Dial: dial}.suite())

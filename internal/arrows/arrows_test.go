@@ -211,8 +211,7 @@ var arrows = []arrow{
 		why:     "an adapter is proved by itself, and with the simplest strategy where a lock must connect",
 	},
 	{
-		program: []string{"internal/faultproxy", "internal/memredis", "internal/redistest"},
-		with:    []string{"internal/localport", "internal/memnet", "internal/resp"},
+		program: []string{"internal/faultproxy", "internal/localport", "internal/memnet", "internal/memredis", "internal/redistest", "internal/resp"},
 		outside: []string{miniredis},
 		why:     "test servers know what a server is, not what a lock is",
 	},

@@ -40,7 +40,7 @@ func Cover(tb testing.TB, strategy string) []Covered {
 
 // LocksOn returns the kinds of servers on which the provider of a client runs the cases for locks:
 // all if HOLDFAST_TEST=full, else in fake time and on one real kind. valkey-go, whose adapter is
-// generated, has none of that.
+// generated, runs them in fake time only.
 func LocksOn(client string) []drivertest.Kind {
 	switch kind, ok := realKind[client]; {
 	case effort.Full():

@@ -130,6 +130,7 @@ func TestHolds(t *testing.T) {
 				}
 				tt.use(t, server, lock)
 				synctest.Wait()
+				runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten
 				s := r.only(t, "hold lock")
 				want(t, s, tt.attrs, tt.status)
 				equal(t, "events", events(s), tt.events)

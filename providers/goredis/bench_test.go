@@ -33,11 +33,13 @@ func cycles(b *testing.B) map[string]func(key string) error {
 	b.Cleanup(cancel)
 	through := func(drv driver.Driver, parent context.Context) func(string) error {
 		return func(key string) error {
+			//realtime:ok a benchmark
 			acquiring := driver.Bound(parent, 3*time.Second)
 			defer acquiring.Stop()
 			if set, err := drv.SetNX(acquiring, key, token, 30*time.Second); !set || err != nil {
 				return fmt.Errorf("SetNX = %v, %w", set, err)
 			}
+			//realtime:ok a benchmark
 			releasing := driver.Bound(parent, 3*time.Second)
 			defer releasing.Stop()
 			_, err := drv.Eval(releasing, compareAndDelete, []string{key}, []string{token})

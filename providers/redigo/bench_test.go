@@ -40,12 +40,14 @@ func BenchmarkCycle(b *testing.B) {
 	}
 	through := func(drv driver.Driver, parent context.Context) cycle {
 		return func(key string) error {
+			//realtime:ok a benchmark
 			ctx := driver.Bound(parent, 3*time.Second)
 			_, err := drv.SetNX(ctx, key, token, 30*time.Second)
 			ctx.Stop()
 			if err != nil {
 				return err
 			}
+			//realtime:ok a benchmark
 			ctx = driver.Bound(parent, 3*time.Second)
 			defer ctx.Stop()
 			_, err = drv.Eval(ctx, delOwn, []string{key}, []string{token})

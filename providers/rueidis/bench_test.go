@@ -26,6 +26,7 @@ func BenchmarkCycle(b *testing.B) {
 	cancellable, cancel := context.WithCancel(background)
 	defer cancel()
 	bounded := func(parent context.Context) (context.Context, func()) {
+		//realtime:ok a benchmark
 		ctx := driver.Bound(parent, 3*time.Second)
 		return ctx, ctx.Stop
 	}

@@ -2,7 +2,6 @@ package keylock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
@@ -19,7 +18,7 @@ func TestExampleConforms(t *testing.T) {
 		Name: "the example over goredis",
 		Dial: clients.Goredis,
 		New: func(drv driver.Driver) (locker.Locker, error) {
-			return newExclusive(drv, keylock.Config{AttemptTimeout: 500 * time.Millisecond})
+			return newExclusive(drv, keylock.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
 		},
 		Can: conformance.Capabilities{Hash: true},
 		On:  []drivertest.Kind{drivertest.Memory, drivertest.Single},

@@ -28,7 +28,7 @@ type T struct {
 	testing.TB
 	Suite  *Suite
 	Server *Server
-	Ctx    context.Context // ends with the case, or after several times Limit
+	Ctx    context.Context // ends with the case, or after five minutes
 
 	LeavesKeys bool          // keys may be left when the case is over
 	Limit      time.Duration // of every wait for what must happen

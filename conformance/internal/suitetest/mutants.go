@@ -47,5 +47,8 @@ func run(t *testing.T, s *suite.Suite, c *suite.Case) (r *suite.Recorder) {
 	suite.Bubble(t, t.Name()+" by "+c.Name, func(*testing.T) {
 		r = suite.Record(context.Background(), c.Name, func(tb testing.TB) { s.RunMutant(tb, c) })
 	})
+	if r == nil { // a deadlock, which Bubble has reported
+		t.FailNow()
+	}
 	return r
 }
