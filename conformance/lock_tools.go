@@ -56,7 +56,9 @@ func unwrap(l locker.Locker) locker.Locker {
 // direct makes a Locker over a client of its own.
 func (t *caseT) direct() locker.Locker {
 	t.Helper()
-	return t.locker(t.Driver())
+	drv := t.Driver()
+	t.connect(drv)
+	return t.locker(drv)
 }
 
 // behind makes a Locker over a client behind a proxy. The server knows its scripts, so that each
@@ -64,9 +66,20 @@ func (t *caseT) direct() locker.Locker {
 func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
 	t.Helper()
 	p, drv := t.Proxied()
+	t.connect(drv)
 	l := t.locker(drv)
 	t.warmLocker(l)
 	return p, l
+}
+
+// connect opens a connection of drv on a real server, where that may take longer than an attempt may.
+func (t *caseT) connect(drv driver.Driver) {
+	t.Helper()
+	if t.inFakeTime() {
+		return
+	}
+	_, err := drv.SetNX(t.Ctx, t.Key(), "", time.Millisecond)
+	t.OK(err, "SetNX to connect")
 }
 
 // warmLocker loads the strategy's scripts into the server.
