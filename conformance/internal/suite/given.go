@@ -131,7 +131,9 @@ func (s *Server) tidyUp(ctx context.Context, made, tidy *census) (err error) {
 	}
 	all := (&census{keys: made.keys}).stray(found)
 	left := tidy.stray(slices.Clone(all))
-	left = slices.DeleteFunc(left, func(key string) bool { return strings.HasSuffix(key, driver.FenceSuffix) })
+	left = slices.DeleteFunc(left, func(key string) bool {
+		return strings.HasSuffix(key, driver.FenceSuffix) || endsSoon(conn, key)
+	})
 	for _, key := range all {
 		if _, err := conn.Do("DEL", key); err != nil {
 			return fmt.Errorf("conformance: the key %q is left: %w", key, err)
@@ -141,6 +143,14 @@ func (s *Server) tidyUp(ctx context.Context, made, tidy *census) (err error) {
 		return fmt.Errorf("conformance: cases left the keys %q, which were removed now", left)
 	}
 	return nil
+}
+
+// endsSoon reports whether a key is gone or ends by itself within seconds, as the place does that a
+// release keeps for the waiter it wakes.
+func endsSoon(conn *resp.Conn, key string) bool {
+	reply, err := conn.Do("PTTL", key)
+	ms, _ := reply.(int64)
+	return err == nil && ms != -1 && ms < 5000
 }
 
 // scan returns the keys that match a pattern. It looks for them in small steps, which does not hold

@@ -25,9 +25,11 @@ func TestRunAt(t *testing.T) {
 		_, err := t.Driver().SetNX(t.Ctx, key, "v", time.Hour)
 		t.OK(err, "SetNX")
 	}
+	soon := func(t *suite.T) { t.Do("", "SET", t.Key(), "v", "PX", 3000) }
 	cases := []suite.Case{
 		{Name: "passes", On: single, Run: func(t *suite.T) { t.Driver() }},
 		{Name: "writes", On: single, Run: write},
+		{Name: "leaves what ends soon", On: single, Run: soon},
 		{Name: "fails", On: single, Run: func(t *suite.T) { t.Errorf("it failed") }},
 		{Name: "panics", On: single, Run: func(*suite.T) { panic("it panicked") }},
 		{Name: "counts", On: single, Run: func(t *suite.T) { t.Do("", "INFO", "stats") }},
@@ -45,7 +47,7 @@ func TestRunAt(t *testing.T) {
 		t.Error(err)
 	}
 	for name, want := range map[string]struct{ failed, leftOut string }{
-		"passes": {}, "writes": {}, "leaves openly": {}, "fails": {failed: "it failed"}, "panics": {failed: "it panicked"},
+		"passes": {}, "writes": {}, "leaves what ends soon": {}, "leaves openly": {}, "fails": {failed: "it failed"}, "panics": {failed: "it panicked"},
 		"counts": {leftOut: "INFO"}, "stops": {leftOut: "stops"}, "quorum": {leftOut: "5 servers"},
 		"waits": {leftOut: "fake time"}, "moves": {leftOut: "cluster"},
 	} {
