@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -107,6 +108,9 @@ func TestRollingMigration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if tt.servers > 1 {
+				effort.NeedFull(t)
+			}
 			servers := redistest.StartN(t, tt.servers, redistest.Options{})
 			deploy := func(v version) process { return v(t, clientsOf(t, servers)) }
 			work := newInvoice(t, clientsOf(t, servers)[0])
@@ -272,6 +276,7 @@ func TestMinHoldBeforeAnotherLibrary(t *testing.T) {
 // of three servers down, both locks go on and exclude each other.
 func TestQuorumOfBothLibraries(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	servers := redistest.StartN(t, 3, redistest.Options{})
 	old, migrated := withRedsync(t, clientsOf(t, servers)), withHoldfast(t, clientsOf(t, servers))
 	errRan := errors.New("it ran beside another")
