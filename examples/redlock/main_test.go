@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -30,6 +31,7 @@ func TestEmbedded(t *testing.T) {
 
 func TestRealServers(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	redistest.Need(t)
 	var urls []string
 	for _, s := range redistest.StartN(t, 3, redistest.Options{}) {

@@ -1,10 +1,18 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
@@ -15,8 +23,31 @@ renewed at least four times: true
 work that hangs, watched: ended by MaxHold: true
 `
 
+// What the program compares comes out so in fake time, with a server in memory.
+func TestCompare(t *testing.T) { //nolint:paralleltest // it replaces standard output
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	os.Stdout = file
+	synctest.Test(t, func(t *testing.T) {
+		bare := locker.Must(single.New(clients.OpenMemory(t, clients.NewMemory(t)), single.Config{}))
+		dog := locker.Must(watchdog.New(watchdog.Config{MaxHold: 3 * ttl}))
+		if err := compare(t.Context(), bare, locker.Chain(bare, dog)); err != nil {
+			t.Error(err)
+		}
+	})
+	if out, err := os.ReadFile(file.Name()); err != nil || string(out) != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out, want)
+	}
+}
+
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	if out := program.MustRun(t); out != want {
 		t.Errorf("it printed\n%s\nwant\n%s", out, want)
 	}
@@ -24,6 +55,7 @@ func TestEmbedded(t *testing.T) {
 
 func TestRealServer(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	redistest.Need(t)
 	if out := program.MustRun(t, "-redis", "redis://"+redistest.Start(t, redistest.Options{}).Addr()); out != want {
 		t.Errorf("it printed\n%s\nwant\n%s", out, want)
