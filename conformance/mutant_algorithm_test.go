@@ -3,7 +3,6 @@
 package conformance
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +30,6 @@ type algorithm struct {
 	rawCause       bool                            // whatever ended the ctx matches
 	doubts         bool                            // what was not sent may have been executed
 	onceOnly       bool                            // nothing is sent again
-	timeout        time.Duration                   // of a send; default: AttemptTimeout
 	unbounded      bool                            // NoWait and MaxWait bound nothing
 	carelessly     bool                            // what a release was answered is nobody's affair
 	obedient       bool                            // a cancelled ctx stops a release
@@ -214,14 +212,11 @@ func (h *mutableHold) keep() time.Duration {
 func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.Context) error) error {
 	open := false
 	for {
-		bound := driver.Bound(ctx, cmp.Or(h.alg.timeout, AttemptTimeout))
+		bound := driver.Bound(ctx, AttemptTimeout)
 		err := send(bound)
 		bound.Stop()
 		if err == nil {
 			return nil
-		}
-		if driver.NotExecuted(err) && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			continue // on a busy machine the time of a send may pass before it is sent
 		}
 		if driver.NotExecuted(err) {
 			if open || h.alg.doubts {

@@ -2,7 +2,8 @@
 # usage: lint.sh [build]
 # Runs golangci-lint over all modules, always at the version below: an installed program of that version, else one in the
 # user's cache, which is built from source once, in about three minutes. `build` does no more than that. By default it runs
-# once, in a workspace of the modules; MODULES=scripts/modules.sh runs it in one module after another.
+# once, in a workspace of the modules, where gomoddirectives reads one go.mod only; MODULES=scripts/modules.sh runs it in one
+# module after another, and it reads each.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -77,6 +77,9 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 	demands("on miniredis alone", &suite.Suite{Full: true, On: []suite.Kind{suite.Miniredis}}, func(cell suite.Cell, c suite.Case) bool {
 		return cell.Kind == suite.Memory && !slices.Equal(c.On, suite.OnlyMemory)
 	})
+	demands("by default", &suite.Suite{}, func(cell suite.Cell, c suite.Case) bool {
+		return cell.Kind == suite.Memory || c.Nodes == 0
+	})
 	demands("with -short", &suite.Suite{Short: true}, func(cell suite.Cell, c suite.Case) bool {
 		return cell.Kind == suite.Memory || cell.Kind == suite.Single && c.Nodes == 0
 	})
