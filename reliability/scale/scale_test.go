@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"testing"
@@ -210,7 +209,6 @@ func TestScale(t *testing.T) {
 	if *waiters == 0 {
 		t.Skip("needs -waiters, see make scale")
 	}
-	debug.SetGCPercent(400)
 	p := shown
 	p.waiters = *waiters
 	if p.arrivals == 0 {

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"testing"
 	"time"
 
@@ -30,7 +29,6 @@ func TestMain(m *testing.M) {
 	goredis.SetLogger(silent{}) // it logs every broken connection
 	switch {
 	case *stride > 0: // one of the processes
-		debug.SetGCPercent(400)
 		os.Exit(m.Run())
 	case *seconds > 0 || *schedules > 0:
 		if *firstSeed == 0 {
