@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +68,9 @@ func TestZeroLockerIsReady(t *testing.T) {
 	if got := lock.TTL(); got != locker.DefaultTTL {
 		t.Errorf("TTL of a request without: %v, want %v", got, locker.DefaultTTL)
 	}
+	if got := inspect(t, &l, "a").Owner; got != "" {
+		t.Errorf("stored owner %q of a request without, want none", got)
+	}
 	release(t, lock)
 	if got := inspect(t, &l, "a"); got != (locker.State{}) {
 		t.Errorf("after the release: %+v, want nothing", got)
@@ -79,78 +81,6 @@ func TestPermitsAreRefused(t *testing.T) {
 	t.Parallel()
 	if lock, err := lockertest.New().Acquire(t.Context(), locker.Request{Name: "a", Permits: 2}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("acquired %v, %v; want ErrUnsupported", lock, err)
-	}
-}
-
-func TestModes(t *testing.T) {
-	t.Parallel()
-	const ex, sh = locker.Exclusive, locker.Shared
-	tests := []struct {
-		name  string
-		held  []locker.Mode
-		asked locker.Mode
-		ok    bool
-	}{
-		{"exclusive on a free name", nil, ex, true},
-		{"shared on a free name", nil, sh, true},
-		{"exclusive beside exclusive", []locker.Mode{ex}, ex, false},
-		{"shared beside exclusive", []locker.Mode{ex}, sh, false},
-		{"exclusive beside shared", []locker.Mode{sh}, ex, false},
-		{"shared beside shared", []locker.Mode{sh, sh}, sh, true},
-		{"exclusive beside several shared", []locker.Mode{sh, sh}, ex, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			l := lockertest.New()
-			for _, mode := range tt.held {
-				acquire(t, l, locker.Request{Name: "a", Mode: mode})
-			}
-			lock, err := l.Acquire(t.Context(), locker.Request{Name: "a", Mode: tt.asked})
-			if tt.ok != (err == nil) || tt.ok != (lock != nil) {
-				t.Fatalf("Acquire: %v, %v; want success: %v", lock, err, tt.ok)
-			}
-			if !tt.ok {
-				wantError(t, "Acquire", err, locker.ErrNotAcquired)
-				wantOp(t, err, "acquire")
-				return
-			}
-			if lock.Mode() != tt.asked || inspect(t, l, "a").Holds != len(tt.held)+1 {
-				t.Errorf("mode %v, %d holds; want %v, %d", lock.Mode(), inspect(t, l, "a").Holds, tt.asked, len(tt.held)+1)
-			}
-			if acquire(t, l, locker.Request{Name: "b"}) == nil {
-				t.Error("another name is not free")
-			}
-		})
-	}
-}
-
-// It is no reentrant lock, whoever asks.
-func TestOwnerDoesNotReenter(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	ctx := locker.WithOwner(t.Context(), "me")
-	lock, err := l.Acquire(ctx, locker.Request{Name: "a"})
-	if err != nil || lock.Owner() != "me" {
-		t.Fatalf("Acquire: %v, %v; want a Lock of the owner in ctx", lock, err)
-	}
-	_, err = l.Acquire(ctx, locker.Request{Name: "a"})
-	wantError(t, "Acquire by the same owner", err, locker.ErrNotAcquired)
-}
-
-func TestOwnerOfRequestWins(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	lock, err := l.Acquire(locker.WithOwner(t.Context(), "ctx"), locker.Request{Name: "a", Owner: "request"})
-	if err != nil || lock.Owner() != "request" {
-		t.Fatalf("Acquire: %v, %v; want the request's owner", lock, err)
-	}
-	other := acquire(t, l, locker.Request{Name: "b"})
-	if other.Owner() == "" || other.Owner() == lock.Owner() {
-		t.Errorf("owner %q of a request without, want a random one", other.Owner())
-	}
-	if got := inspect(t, l, "b").Owner; got != "" {
-		t.Errorf("stored owner %q of a request without, want none", got)
 	}
 }
 
@@ -238,44 +168,6 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-func TestBadInspect(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, tt := range []struct {
-		ctx  context.Context
-		name string
-		want error
-	}{{nil, "a", locker.ErrInvalid}, {over, "a", context.Canceled}, {t.Context(), "a}b", locker.ErrInvalid}} {
-		state, err := l.Inspect(tt.ctx, tt.name)
-		wantError(t, "Inspect", err, tt.want)
-		wantOp(t, err, "inspect")
-		if state != (locker.State{}) {
-			t.Errorf("state %+v beside an error", state)
-		}
-	}
-}
-
-func TestCancelledCtx(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	lock := acquire(t, l, locker.Request{Name: "a"})
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	wantError(t, "Renew", lock.Renew(over, 0), context.Canceled)
-	wantError(t, "Downgrade", lock.Downgrade(over), context.Canceled)
-	if lock.Err() != nil || lock.Mode() != locker.Exclusive {
-		t.Errorf("%v: a cancelled call changed it", lock)
-	}
-	if err := lock.Release(over); err != nil {
-		t.Errorf("Release under a cancelled ctx: %v, want it done", err)
-	}
-	if inspect(t, l, "a").Held {
-		t.Error("still held")
-	}
-}
-
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
@@ -299,35 +191,5 @@ func TestTraces(t *testing.T) {
 	}
 	if len(acquired) != 1 || acquired[0].Strategy != "lockertest" || acquired[0].Name != "a" {
 		t.Errorf("acquired %+v, want one, of lockertest", acquired)
-	}
-}
-
-// Many goroutines, one name: never two of them inside, and no hold left.
-func TestExclusion(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	var inside, ran int
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 200 {
-				_, err := locker.Try(t.Context(), l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error {
-					inside++ // the race detector sees a second one, too
-					defer func() { inside-- }()
-					if inside != 1 {
-						t.Errorf("%d inside", inside)
-					}
-					ran++
-					return nil
-				})
-				if err != nil {
-					t.Errorf("Try: %v", err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if ran == 0 || inspect(t, l, "a").Held {
-		t.Errorf("ran %d times, state %+v", ran, inspect(t, l, "a"))
 	}
 }

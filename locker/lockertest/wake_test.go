@@ -100,58 +100,6 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 	})
 }
 
-// Processes acquire in the order in which they began to wait, as those of a server do.
-func TestWaitersAcquireInOrder(t *testing.T) {
-	t.Parallel()
-	const waiters = 5
-	for name, l := range map[string]*lockertest.Locker{"lock": lockertest.New(), "semaphore": lockertest.NewSemaphore(1)} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				held := l.Hold(locker.Request{Name: "a", TTL: time.Hour})
-				order := make(chan int, waiters)
-				for i := range waiters {
-					go func() {
-						err := locker.Do(t.Context(), whenWoken(t, l), locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error {
-							order <- i
-							return nil
-						})
-						wantError(t, "Do", err)
-					}()
-					advance(time.Second)
-				}
-				release(t, held)
-				for i := range waiters {
-					if got := <-order; got != i {
-						t.Errorf("waiter %d is number %d", got, i)
-					}
-				}
-			})
-		})
-	}
-}
-
-// While a request for many permits waits, small ones that came later do not pass it.
-func TestLargeRequestIsNotPassed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := lockertest.NewSemaphore(3)
-		one := l.Hold(locker.Request{Name: "a", TTL: time.Hour})
-		acquired := make(chan *locker.Lock)
-		go func() {
-			lock, err := whenWoken(t, l).Acquire(t.Context(), locker.Request{Name: "a", Permits: 3})
-			wantError(t, "Acquire of three permits", err)
-			acquired <- lock
-		}()
-		advance(time.Second)
-		_, err := l.Acquire(t.Context(), locker.Request{Name: "a", NoWait: true})
-		wantError(t, "Acquire of one permit behind it", err, locker.ErrNotAcquired)
-		release(t, one)
-		release(t, <-acquired)
-		release(t, acquire(t, l, locker.Request{Name: "a"}))
-	})
-}
-
 // Permits that a woken waiter leaves are for the next one, at once.
 func TestReleaseWakesAllWhoFit(t *testing.T) {
 	t.Parallel()
