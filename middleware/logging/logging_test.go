@@ -116,11 +116,6 @@ func TestRecords(t *testing.T) {
 			},
 		},
 		{
-			name: "a short wait", before: hold, req: locker.Request{MaxWait: 999 * time.Millisecond}, want: []string{
-				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
-			},
-		},
-		{
 			name: "a slow wait in vain", before: hold, req: locker.Request{MaxWait: 7 * time.Second}, want: []string{
 				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
 				`level=WARN msg="lock wait is slow" lock=job mode=exclusive waited=1s`,

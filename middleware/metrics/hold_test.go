@@ -2,7 +2,6 @@ package metrics_test
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -70,23 +69,6 @@ func TestHolds(t *testing.T) {
 				"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
 				"renewal.failures 1 lock.mode=exclusive", "renewals 1 error.type=lost lock.mode=exclusive outcome=lost",
 			},
-		},
-		{
-			name: "found gone by the release", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
-				server.FailRelease(locker.ErrLost)
-				_ = lock.Release(t.Context())
-			},
-			want: []string{
-				"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
-			},
-		},
-		{
-			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
-				server.FailRelease(fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF))
-				_ = lock.Release(t.Context())
-				elapse(time.Hour)
-			},
-			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=unknown_outcome lock.mode=exclusive outcome=unknown"},
 		},
 		{
 			name: "release that failed", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {

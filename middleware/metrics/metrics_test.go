@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -66,12 +65,6 @@ func TestAcquisitions(t *testing.T) {
 			},
 		},
 		{
-			name: "cancelled", before: hold, cancel: 4 * time.Second, want: []string{
-				"acquisitions 1 contended=true lock.mode=exclusive outcome=cancelled", "wait.duration 1 of 4 contended=true lock.mode=exclusive outcome=cancelled",
-				"waiting 0 lock.mode=exclusive",
-			},
-		},
-		{
 			name: "acquired after a wait", before: func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "job", TTL: 4 * time.Second}) }, want: []string{
 				"acquisitions 1 contended=true lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
 				"renewal.failures 0 lock.mode=exclusive",
@@ -85,28 +78,10 @@ func TestAcquisitions(t *testing.T) {
 			},
 		},
 		{
-			name: "no server", before: fail(&net.OpError{Op: "dial", Err: io.EOF}), req: locker.Request{NoWait: true}, want: []string{
-				"acquisitions 1 contended=false error.type=eof lock.mode=exclusive outcome=error",
-				"wait.duration 1 of 0 contended=false error.type=eof lock.mode=exclusive outcome=error",
-			},
-		},
-		{
-			name: "unknown outcome", before: fail(locker.ErrUnknownOutcome), req: locker.Request{NoWait: true}, want: []string{
-				"acquisitions 1 contended=false error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
-				"wait.duration 1 of 0 contended=false error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
-			},
-		},
-		{
 			name: "acquired after an outage", before: fail(io.EOF), want: []string{
 				"acquisitions 1 contended=false lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
 				"renewal.failures 0 lock.mode=exclusive",
 				"wait.duration 1 of 3 contended=false lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
-			},
-		},
-		{
-			name: "invalid", req: locker.Request{Owner: strings.Repeat("x", 1025)}, want: []string{
-				"acquisitions 1 contended=false error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
-				"wait.duration 1 of 0 contended=false error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
 			},
 		},
 	}
@@ -123,9 +98,6 @@ func TestAcquisitions(t *testing.T) {
 				}
 				tt.req.Name = "job"
 				_, _ = locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(3*time.Second)).Acquire(ctx, tt.req)
-				for i, line := range tt.want {
-					tt.want[i] = strings.ReplaceAll(line, " provider= strategy=", "")
-				}
 				equal(t, "measurements", m.lines(t), tt.want)
 			})
 		})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,25 +91,8 @@ func TestOutcomes(t *testing.T) {
 			status: `Error: holdfast: acquire "job": server error: WRONGTYPE not a string`,
 		},
 		{
-			name: "no server", before: fail(&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}),
-			req: locker.Request{NoWait: true}, span: "acquire lock",
-			attrs:  "attempts=1 contended=false error.type=net_dial lock.mode=exclusive lock.name=job outcome=error waited=0",
-			status: `Error: holdfast: acquire "job": dial tcp: refused`,
-		},
-		{
 			name: "an outage that passes", before: fail(io.EOF), span: "acquire lock",
 			attrs: "attempts=2 contended=false lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired waited=3", status: "Unset",
-		},
-		{
-			name: "unknown outcome", before: fail(fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF)),
-			req: locker.Request{NoWait: true}, span: "acquire lock",
-			attrs:  "attempts=1 contended=false error.type=unknown_outcome lock.mode=exclusive lock.name=job outcome=unknown waited=0",
-			status: `Error: holdfast: acquire "job": outcome is unknown: EOF`,
-		},
-		{
-			name: "invalid", req: locker.Request{Owner: strings.Repeat("x", 1025)}, span: "acquire lock",
-			attrs:  "attempts=0 contended=false error.type=invalid_argument lock.mode=exclusive lock.name=job outcome=error waited=0",
-			status: `Error: holdfast: acquire "job": invalid Request.Owner: 1025 bytes; allowed: at most 1024 bytes`,
 		},
 		{
 			name: "resume of what is gone", req: locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "job", Token: "t"})}, span: "resume lock",

@@ -98,34 +98,6 @@ func TestNoteIsChanged(t *testing.T) {
 	}
 }
 
-// Notes in other forms are shown unchanged, and no link is made. A note that looks like ours can
-// cause a wrong link, and nothing worse.
-func TestNotesOfOthers(t *testing.T) {
-	t.Parallel()
-	for note, links := range map[string][]string{
-		"nightly":                    {},
-		"traceparent=" + foreign[1:]: {},
-		"traceparent=ff" + foreign[2:] + "; DROP":        {},
-		"traceparent=" + strings.ToUpper(foreign):        {},
-		"{\"traceparent\": \"" + foreign + "\"}":         {},
-		"forged traceparent=" + foreign:                  {foreign + " link=holder remote=true"},
-		"traceparent=" + foreign[:len(foreign)-2] + "00": {foreign[:len(foreign)-2] + "00 link=holder remote=true"},
-	} {
-		r, server := record(), lockertest.New()
-		server.Hold(locker.Request{Name: "a", Note: note})
-		_, err := r.middleware(tracing.Config{})(server).Acquire(t.Context(), locker.Request{Name: "a"})
-		shown := note
-		if len(links) > 0 {
-			shown, _, _ = strings.Cut(note, "traceparent=")
-			shown = strings.TrimSpace(shown)
-		}
-		if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != shown {
-			t.Errorf("%q: refused with %v", note, err)
-		}
-		equal(t, "links for "+note, linked(r.only(t, "acquire lock")), links)
-	}
-}
-
 // The caller gets a copy of the error: the strategy's stays unchanged, and everything else in it is
 // still found by errors.Is and errors.As.
 func TestStrippedError(t *testing.T) {
