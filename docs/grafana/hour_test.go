@@ -20,6 +20,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -35,6 +36,7 @@ const (
 	slowDownBegins, slowDownEnds    = 40 * time.Minute, 54 * time.Minute
 	keyDeleted                      = 57 * time.Minute // that of the export
 	scrapeInterval, lasting         = 30 * time.Second, time.Hour
+	allMeasured                     = outageBegins + 2*time.Minute // all that is measured has been once
 	orderLock, exportLock, cronLock = "order:%d", "export:daily", "cron:report"
 )
 
@@ -61,7 +63,11 @@ func simulatedHour(t *testing.T) *hour {
 
 func (h *hour) pass(t *testing.T) {
 	h.start = time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), lasting+time.Second)
+	end := lasting
+	if !effort.Full() && !*update { // the tests look at the names alone
+		end = allMeasured
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), end+time.Second)
 	defer cancel()
 	server, nodes := lockertest.New(), make([]*lockertest.Locker, 5)
 	for i := range nodes {
@@ -103,6 +109,9 @@ func (h *hour) pass(t *testing.T) {
 		{outageEnds, func() { server.SetOutage(lockertest.NoOutage) }},
 		{keyDeleted, func() { server.Forget(exportLock) }},
 	} {
+		if event.after > end {
+			break
+		}
 		<-time.After(time.Until(h.start.Add(event.after)))
 		event.do()
 	}
