@@ -26,7 +26,7 @@ import (
 const childVariable = "HOLDFAST_DEATH_CHILD"
 
 // children are the kinds of child processes of this executable.
-var children = map[string]func(args []string, in io.Reader, out io.Writer) error{"candidate": campaign, "holder": hold, "waiter": wait}
+var children = map[string]func(args []string, in io.Reader, out io.Writer) error{"candidate": campaign, "holder": hold}
 
 // slack allows for a busy machine. What takes longer hangs.
 const slack = 10 * time.Second
@@ -95,18 +95,7 @@ func open(provider, strategy string, target drivertest.Target) (locker.Locker, e
 	if err != nil {
 		return nil, err
 	}
-	return opener(strategy)(drv)
-}
-
-// fair ends the names of strategies with a strict order of waiters.
-const fair = "-fair"
-
-// opener returns the constructor of a strategy's Locker.
-func opener(strategy string) workload.Opener {
-	if of, ok := strings.CutSuffix(strategy, fair); ok {
-		return workload.Fair[of].Open
-	}
-	return workload.Strategies[strategy].Open
+	return workload.Strategies[strategy].Open(drv)
 }
 
 // obey executes each line of in with a lock.
