@@ -32,18 +32,11 @@ func TestEmbedded(t *testing.T) {
 	checkRun(t)
 }
 
-func TestRealServer(t *testing.T) {
-	t.Parallel()
-	redistest.Need(t)
-	checkRun(t, "-redis", "redis://"+redistest.Start(t, redistest.Options{}).Addr())
-}
-
 func TestRealServerWithPassword(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
 	addr := redistest.Start(t, redistest.Options{Password: "sesame"}).Addr()
 	checkRun(t, "-redis", "redis://:sesame@"+addr)
-
 	wrong := []string{"-redis", "redis://:guess@" + addr}
 	fails(t, "WRONGPASS", wrong...)
 	if out, errs, _ := program.Run(t, wrong...); strings.Contains(out+errs, "guess") {

@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 	"time"
 
 	rueidisclient "github.com/redis/rueidis"
 	valkeyclient "github.com/valkey-io/valkey-go"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
 	"github.com/holdfast-go/holdfast/providers/valkey"
-	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -113,35 +109,4 @@ func Example_migrationFromAnotherLibrary() {
 	// the new one acquires: <nil>
 	// the old one is refused: true
 	// the new one releases: <nil>
-}
-
-// Programs that lock at both servers exclude those that still lock at the first, and those that
-// lock at the second already.
-func TestMigrationToAnotherServer(t *testing.T) {
-	t.Parallel()
-	servers := redistest.StartN(t, 2, redistest.Options{})
-	at := func(servers ...*redistest.Server) locker.Locker {
-		nodes := make([]locker.Locker, 0, len(servers))
-		for _, client := range clientsOf(t, servers) {
-			drv := locker.Must(goredis.New(client))
-			t.Cleanup(func() { _ = drv.Close() })
-			nodes = append(nodes, locker.Must(single.New(drv, single.Config{TTL: expiry})))
-		}
-		if len(nodes) == 1 {
-			return nodes[0]
-		}
-		return locker.Must(redlock.New(nodes, redlock.Config{Quorum: len(nodes), TTL: expiry}))
-	}
-	before, both, after := at(servers[0]), at(servers...), at(servers[1])
-	for _, pair := range [][2]locker.Locker{{before, both}, {both, before}, {both, after}, {after, both}} {
-		err := locker.Do(t.Context(), pair[0], locker.Request{Name: "invoice:42"}, func(ctx context.Context, _ *locker.Lock) error {
-			if _, err := pair[1].Acquire(ctx, locker.Request{Name: "invoice:42"}); !errors.Is(err, locker.ErrNotAcquired) {
-				return fmt.Errorf("both hold it: %w", err)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	}
 }

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
-	"github.com/holdfast-go/holdfast/internal/effort"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
@@ -25,19 +22,6 @@ an outage, not a refusal: true
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	if out := program.MustRun(t); out != want {
-		t.Errorf("it printed\n%s\nwant\n%s", out, want)
-	}
-}
-
-func TestRealServers(t *testing.T) {
-	t.Parallel()
-	effort.NeedFull(t)
-	redistest.Need(t)
-	var urls []string
-	for _, s := range redistest.StartN(t, 3, redistest.Options{}) {
-		urls = append(urls, "redis://"+s.Addr())
-	}
-	if out := program.MustRun(t, "-redis", strings.Join(urls, ",")); out != want {
 		t.Errorf("it printed\n%s\nwant\n%s", out, want)
 	}
 }

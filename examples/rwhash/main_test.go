@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
@@ -22,14 +21,6 @@ page one holds, shared
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	if out := program.MustRun(t); out != want {
-		t.Errorf("it printed\n%s\nwant\n%s", out, want)
-	}
-}
-
-func TestRealServer(t *testing.T) {
-	t.Parallel()
-	redistest.Need(t)
-	if out := program.MustRun(t, "-redis", "redis://"+redistest.Start(t, redistest.Options{}).Addr()); out != want {
 		t.Errorf("it printed\n%s\nwant\n%s", out, want)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/examples/internal/program"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
@@ -49,15 +48,6 @@ func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
 	if out := program.MustRun(t); out != want {
-		t.Errorf("it printed\n%s\nwant\n%s", out, want)
-	}
-}
-
-func TestRealServer(t *testing.T) {
-	t.Parallel()
-	effort.NeedFull(t)
-	redistest.Need(t)
-	if out := program.MustRun(t, "-redis", "redis://"+redistest.Start(t, redistest.Options{}).Addr()); out != want {
 		t.Errorf("it printed\n%s\nwant\n%s", out, want)
 	}
 }
