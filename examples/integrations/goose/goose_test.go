@@ -102,46 +102,6 @@ func TestUp(t *testing.T) {
 	}
 }
 
-func TestUpWhileLocked(t *testing.T) {
-	t.Parallel()
-	s, d := adaptertest.Start(t), newDatabase(t)
-	holder := newLocker(t, s.Process(holdfast.Config{}), locker.Request{})
-	if err := holder.Lock(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	other := newLocker(t, s.Process(holdfast.Config{}), locker.Request{NoWait: true})
-	if _, err := d.provider(t, other, 1, nil).Up(t.Context()); !errors.Is(err, locker.ErrNotAcquired) {
-		t.Errorf("Up: %v, want %v", err, locker.ErrNotAcquired)
-	}
-	if err := holder.Unlock(t.Context(), nil); err != nil {
-		t.Error(err)
-	}
-	s.Empty()
-}
-
-// Without the adapter, a loss ends the ctx of the migrations.
-func TestUpInDo(t *testing.T) {
-	t.Parallel()
-	effort.NeedFull(t)
-	s, d := adaptertest.Start(t), newDatabase(t)
-	p := d.provider(t, nil, 2, func(ctx context.Context) error {
-		s.MustCommand(t, "DEL", name)
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	req := locker.Request{Name: name}
-	err := locker.Do(t.Context(), s.Process(holdfast.Config{}), req, func(ctx context.Context, _ *locker.Lock) error {
-		_, err := p.Up(ctx)
-		return err
-	})
-	if !errors.Is(err, locker.ErrLost) {
-		t.Errorf("Do: %v, want %v", err, locker.ErrLost)
-	}
-	if v, err := p.GetDBVersion(t.Context()); v != 0 || err != nil {
-		t.Errorf("version %d, %v: a migration was applied after the loss", v, err)
-	}
-}
-
 // memory is a database that keeps goose's versions and nothing else.
 type memory struct {
 	db *sql.DB
