@@ -68,64 +68,6 @@ func TestClusterServesEverySlotAndMovesOne(t *testing.T) {
 	}
 }
 
-func TestMoveSlotThereAndBack(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string]redistest.Options{
-		"password": {Password: "p"},
-		"TLS":      {TLS: redistest.MutualTLS},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := redistest.StartCluster(t, 2, opts)
-			const slot, n = 16383, 3
-			home, away := c.Nodes()[1], c.Nodes()[0]
-			keys := keysIn(slot, n)
-			for _, k := range keys {
-				home.MustCommand(t, "SET", k, "v")
-			}
-			_, err := c.BeginMove(t.Context(), slot, home)
-			if err == nil {
-				t.Error("a slot moves to where it is")
-			}
-			must(t, c.MoveSlot(t.Context(), slot, away))
-			for _, s := range c.Nodes() {
-				want := int64(0)
-				if s == away {
-					want = n
-				}
-				if got := s.MustCommand(t, "CLUSTER", "COUNTKEYSINSLOT", slot); got != want {
-					t.Errorf("%v keys at %s, want %d", got, s.Addr(), want)
-				}
-			}
-			m, err := c.BeginMove(t.Context(), slot, home)
-			must(t, err)
-			must(t, m.Abort(t.Context()))
-			away.MustCommand(t, "DEL", keys[0])
-			if got := away.MustCommand(t, "GET", keys[0]); got != nil { // ASK, were it still on the move
-				t.Errorf("GET: %v", got)
-			}
-			must(t, c.MoveSlot(t.Context(), slot, home))
-			if got := home.MustCommand(t, "GET", keys[1]); got != "v" {
-				t.Errorf("GET at home: %v", got)
-			}
-		})
-	}
-}
-
-// A node restarts with its slots and is found again by the others.
-func TestClusterNodeRestarts(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, 2, redistest.Options{Args: []string{"--appendonly", "yes"}})
-	s := c.NodeForKey("k")
-	s.MustCommand(t, "SET", "k", "v")
-	must(t, s.Kill())
-	must(t, s.RestartEmpty(t.Context()))
-	must(t, c.WaitReady(t.Context()))
-	if got := s.MustCommand(t, "GET", "k"); got != nil {
-		t.Errorf("GET: %v", got)
-	}
-}
-
 // Another process takes the first node's port; the node gets a new one, and what
 // it announces changes with it.
 func TestClusterAnnouncesOtherPortsAndFindsNewOnes(t *testing.T) {

@@ -194,19 +194,6 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func TestStartN(t *testing.T) {
-	t.Parallel()
-	all := redistest.StartN(t, 5, redistest.Options{})
-	for i, s := range all {
-		s.MustCommand(t, "SET", "n", i)
-	}
-	for i, s := range all {
-		if got := s.MustCommand(t, "INCR", "n"); got != int64(i+1) {
-			t.Errorf("server %d: %v", i, got)
-		}
-	}
-}
-
 // Somebody takes the port of a server that is being started again, and gives it up after a while.
 func TestRestartOnAPortThatIsTakenForAWhile(t *testing.T) {
 	t.Parallel()

@@ -174,19 +174,6 @@ func TestStartTellsTheTest(t *testing.T) {
 	}
 }
 
-func TestShared(t *testing.T) {
-	t.Parallel()
-	first := shared.Get(t)
-	for range 3 {
-		t.Run("one for all", func(t *testing.T) {
-			t.Parallel()
-			if s := shared.Get(t); s != first {
-				t.Errorf("a server of its own: %s", s.Addr())
-			}
-		})
-	}
-}
-
 func TestSharedStartsWhenNeededAndClosesWithTheTests(t *testing.T) {
 	redistest.Need(t)
 	t.Parallel()

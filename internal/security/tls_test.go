@@ -22,30 +22,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// With the right certificate all works, as it does without TLS.
-func TestMutualTLS(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
-	for _, client := range clients.WithFork {
-		t.Run(client.Name, func(t *testing.T) {
-			t.Parallel()
-			target := alone(server)
-			target.TLS = server.TLSConfig(true)
-			drv, err := client.Dial(t, target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer drv.Close()
-			for name, s := range strategies {
-				done := s.run(t, drv, "lock:"+client.Name+name, patience)
-				if err := errors.Join(done.errs...); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-			}
-		})
-	}
-}
-
 // A client without a certificate, or with one of another CA, gets no lock and no subscription, and
 // soon an error that says why. So does a client that does not trust the server's certificate.
 func TestTLSRefused(t *testing.T) {
