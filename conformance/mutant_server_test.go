@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync/atomic"
@@ -44,7 +45,7 @@ func TestMutantsOnServers(t *testing.T) {
 	tries.release = strings.Replace(luaStringRelease, "redis.call('PUBLISH'", "redis.pcall('PUBLISH'", 1)
 	for _, m := range []struct {
 		name          string
-		flawed, sound *Harness // nil: the providers run the case
+		flawed, sound *Harness // sound may be nil: the strategies over a sound driver
 		caught        []string
 	}{
 		{
@@ -80,20 +81,10 @@ func TestMutantsOnServers(t *testing.T) {
 		for _, name := range m.caught {
 			t.Run(m.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				s := m.flawed.suite()
-				srv, c := serverFor(t, s, name)
-				if m.sound != nil {
-					s := m.sound.suite()
-					s.RunOn(t, s.Find(name, srv.Target.Kind), srv)
+				if r := onServer(t, cmp.Or(m.sound, &Harness{Dial: plain}), name); r.Failed() {
+					t.Fatalf("without the flaw it fails too: %s", r.First())
 				}
-				r := suite.Record(t.Context(), name, func(tb testing.TB) {
-					s.RunOn(tb, &suite.Case{LeavesKeys: true, Run: func(t *suite.T) {
-						ctx, cancel := context.WithTimeout(t.Ctx, 10*time.Second)
-						defer cancel()
-						t.Ctx, t.Limit = ctx, 2*time.Second
-						c.Run(t)
-					}}, srv)
-				})
+				r := onServer(t, m.flawed, name)
 				if !r.Failed() {
 					t.Fatal("not caught")
 				}
@@ -101,6 +92,21 @@ func TestMutantsOnServers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// onServer runs a case on a server of its own. The case waits for a shorter time than usual for what
+// must happen.
+func onServer(t *testing.T, h *Harness, name string) *suite.Recorder {
+	s := h.suite()
+	srv, c := serverFor(t, s, name)
+	return suite.Record(t.Context(), name, func(tb testing.TB) {
+		s.RunOn(tb, &suite.Case{LeavesKeys: true, Run: func(t *suite.T) {
+			ctx, cancel := context.WithTimeout(t.Ctx, 30*time.Second)
+			defer cancel()
+			t.Ctx, t.Limit = ctx, 10*time.Second
+			c.Run(t)
+		}}, srv)
+	})
 }
 
 // serverFor returns a case, and a server for it.
