@@ -255,9 +255,10 @@ func (t *caseT) goesDown(p *faultproxy.Proxy, l locker.Locker) (name string) {
 	t.Helper()
 	p.Refuse()
 	p.CutAll()
+	patience := t.Limit / 600
 	t.Eventually("Acquire reports that nothing was sent", func() bool {
-		name = t.Key()
-		ctx, cancel := context.WithTimeout(t.Ctx, t.Limit/6) // on an old connection the outcome is unknown
+		name, patience = t.Key(), 2*patience
+		ctx, cancel := context.WithTimeout(t.Ctx, patience) // on an old connection the outcome is unknown
 		defer cancel()
 		lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty})
 		if lock != nil || err == nil {
