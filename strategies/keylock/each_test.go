@@ -1,6 +1,7 @@
 package keylock_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -12,9 +13,118 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
+	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
+
+// An acquire whose reply was lost is resent with the same token. Its Deadline counts from the first
+// send if that was executed, else from the later one.
+func TestAcquireWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	const ttl, drift = 10 * time.Second, 102 * time.Millisecond
+	lose, hang := faultdriver.Fault{Lose: true}, faultdriver.Fault{Hang: true}
+	for what, tt := range map[string]struct {
+		plan []faultdriver.Fault
+		from time.Duration // the Deadline counts from this long after the first send
+	}{
+		"answered":            {},
+		"executed":            {plan: []faultdriver.Fault{lose}},
+		"executed repeatedly": {plan: []faultdriver.Fault{lose, lose}},
+		"not executed":        {plan: []faultdriver.Fault{hang}, from: time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			eachStrategy(t, settings{attempt: time.Second}, func(t *testing.T, b *bench) {
+				for _, fenced := range []bool{false, true} {
+					start := time.Now()
+					b.drv.Then(tt.plan...)
+					lock := b.acquire(t, locker.Request{TTL: ttl, Fenced: fenced})
+					if got := lock.Deadline().Sub(start) - ttl + drift; got < tt.from || got > tt.from+20*time.Millisecond {
+						t.Errorf("the Deadline counts from %v after the first send, want %v", got, tt.from)
+					}
+					if (lock.Fence() > 0) != fenced {
+						t.Errorf("fence %d", lock.Fence())
+					}
+					wantNone(t, lock.Release(t.Context()))
+					b.wantFree(t)
+				}
+			})
+		})
+	}
+}
+
+// What an unanswered send does when it is executed late is undone, also behind the release of what
+// a later send acquired, behind a refusal, and behind the undo of a resume.
+func TestLateSendsAreUndone(t *testing.T) {
+	late := faultdriver.Fault{Late: 10 * time.Second}
+	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
+		b.drv.Then(late)
+		wantNone(t, b.acquire(t, locker.Request{TTL: time.Hour}).Release(t.Context()))
+		b.drv.WaitLate()
+		b.wantFree(t)
+
+		holder := b.acquire(t, locker.Request{TTL: time.Hour})
+		b.drv.Then(late)
+		_, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Hour})
+		wantIs(t, err, locker.ErrNotAcquired)
+		wantNone(t, holder.Release(t.Context()))
+		b.drv.WaitLate()
+		b.wantFree(t)
+
+		old := b.acquire(t, locker.Request{TTL: time.Hour})
+		b.drv.Then(late)
+		resumed, err := locker.Resume(t.Context(), b, old.Handle())
+		wantNone(t, err)
+		_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpUndo})
+		wantNone(t, err)
+		b.drv.WaitLate()
+		sleep(2 * time.Second)
+		wantNone(t, old.Renew(t.Context(), 0))
+		wantNone(t, old.Release(t.Context()))
+	})
+}
+
+// A resume with an unknown outcome is undone: the Lock and the Handle of the hold work again.
+func TestResumeGivenUpIsUndone(t *testing.T) {
+	t.Parallel()
+	for when, first := range map[string]faultdriver.Fault{"executed": {Lose: true}, "executed late": {Late: 10 * time.Second}} {
+		t.Run(when, func(t *testing.T) {
+			eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
+				old := b.acquire(t, locker.Request{TTL: time.Hour, Fenced: true})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				b.drv.Then(first, faultdriver.Fault{Hang: true})
+				_, err := locker.Resume(ctx, b, old.Handle())
+				wantIs(t, err, locker.ErrUnknownOutcome)
+				b.drv.WaitLate()
+				sleep(2 * time.Second)
+				wantNone(t, old.Renew(t.Context(), 0))
+				if left := b.m.TTL(name); left < 59*time.Minute {
+					t.Errorf("%v are left of the lease", left)
+				}
+				again, err := locker.Resume(t.Context(), b, old.Handle())
+				wantNone(t, err)
+				wantNone(t, again.Release(t.Context()))
+				b.wantFree(t)
+			})
+		})
+	}
+}
+
+// A failed release is repeated, also long after an acquire with an unanswered send.
+func TestReleaseIsRepeatedLongAfterAnOpenAcquire(t *testing.T) {
+	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
+		b.drv.Then(faultdriver.Fault{Hang: true})
+		lock := b.acquire(t, locker.Request{TTL: time.Hour})
+		sleep(40 * time.Minute)
+		wantNone(t, lock.Renew(t.Context(), 0))
+		sleep(30 * time.Minute)
+		unsent := faultdriver.Fault{Err: driver.NotSent(faultdriver.ErrCut)}
+		b.drv.Then(unsent, unsent, unsent)
+		wantIs(t, lock.Release(t.Context()), driver.ErrNotSent)
+		b.wantFree(t)
+	})
+}
 
 // An acquire that is answered after its Deadline is undone.
 func TestAcquireAnsweredTooLate(t *testing.T) {
@@ -155,6 +265,52 @@ func TestLockOfAnotherStrategy(t *testing.T) {
 				t.Errorf("%s had\n%s, and now there is\n%s", other.name, before, after)
 			}
 			b.m.FlushAll()
+		}
+	})
+}
+
+// miscounts is a driver.Batcher that returns more or fewer results than it got calls.
+type miscounts struct {
+	driver.Driver
+	results []driver.Result
+}
+
+func (m *miscounts) EvalMany(context.Context, []driver.Call) []driver.Result { return m.results }
+
+// A batch with the wrong number of results renews nothing.
+func TestBatchWithTheWrongNumberOfResults(t *testing.T) {
+	t.Parallel()
+	yes := driver.Result{Reply: locker.Must(driver.NewReply(int64(1)))}
+	for what, results := range map[string][]driver.Result{"none": nil, "too few": {yes}, "too many": {yes, yes, yes}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := locker.Must(single.New(&miscounts{newBench(t).drv, results}, single.Config{}))
+				one := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "one", TTL: time.Minute}))
+				two := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "two", TTL: time.Minute}))
+				until := one.Deadline()
+				sleep(time.Second)
+				for _, err := range lease.RenewBatch(t.Context(), []lease.Hold{one.Hold(), two.Hold()}) {
+					wantIs(t, err, locker.ErrUnknownOutcome)
+				}
+				if !one.Deadline().Equal(until) || !two.Deadline().Equal(until) {
+					t.Errorf("the Deadlines are %v and %v, want %v", one.Deadline(), two.Deadline(), until)
+				}
+				wantNone(t, one.Release(t.Context()))
+				wantNone(t, two.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// The owner in ctx is validated like the one in the Request.
+func TestOwnerOfContextTooLong(t *testing.T) {
+	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
+		ctx := locker.WithOwner(t.Context(), strings.Repeat("o", locker.MaxNameLen+1))
+		_, err := b.Acquire(ctx, locker.Request{Name: name})
+		wantIs(t, err, locker.ErrInvalid)
+		if b.drv.Sent() != 0 {
+			t.Error("it was sent all the same")
 		}
 	})
 }

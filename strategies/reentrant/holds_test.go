@@ -2,136 +2,15 @@ package reentrant_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
-
-// orders returns all permutations of n indices.
-func orders(n int) (all [][]int) {
-	if n == 0 {
-		return [][]int{nil}
-	}
-	for _, shorter := range orders(n - 1) {
-		for at := range n {
-			order := append([]int{}, shorter[:at]...)
-			all = append(all, append(append(order, n-1), shorter[at:]...))
-		}
-	}
-	return all
-}
-
-// Four acquires need four releases, in any order. Only the last one publishes.
-func TestOrderOfRelease(t *testing.T) {
-	t.Parallel()
-	for _, order := range orders(4) {
-		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			run(t, func(t *testing.T, b bench) {
-				sub := b.m.NewSubscriber()
-				defer sub.Close()
-				sub.Subscribe(wake)
-				var told int
-				go func() {
-					for range sub.Messages() {
-						told++
-					}
-				}()
-				var locks []*locker.Lock
-				for i := range 4 {
-					locks = append(locks, b.me(t, locker.Request{TTL: time.Duration(4+i*(5-2*i)) * time.Second})) // 4, 7, 6, 1 s
-				}
-				for _, i := range order {
-					b.refused(t)
-					synctest.Wait()
-					if told != 0 {
-						t.Error("a release was published while the lock was held")
-					}
-					release(t, locks[i])
-					match(t, locks[i].Release(t.Context()), locker.ErrReleased)
-				}
-				synctest.Wait()
-				if told != 1 {
-					t.Errorf("%d releases were published, want the last", told)
-				}
-				b.free(t)
-			})
-		})
-	}
-}
-
-// The lease of the key is that of the live hold that ends last. Only the end of that hold shortens
-// it.
-func TestLease(t *testing.T) {
-	run(t, func(t *testing.T, b bench) {
-		want := func(left time.Duration) {
-			t.Helper()
-			if ttl, state := b.m.TTL(name), b.holds(t, b.holdsNow(t)); ttl != left || state.Left != left {
-				t.Errorf("the key lives for %v, the lock for %v; want %v", ttl, state.Left, left)
-			}
-			if held := b.refusal(t); held.RetryAfter != left {
-				t.Errorf("RetryAfter %v, want %v", held.RetryAfter, left)
-			}
-		}
-		outer := b.me(t, locker.Request{TTL: 10 * time.Second})
-		want(10 * time.Second)
-		short := b.me(t, locker.Request{TTL: time.Second})
-		want(10 * time.Second)
-		long := b.me(t, locker.Request{TTL: time.Minute})
-		want(time.Minute)
-		match(t, short.Renew(t.Context(), 20*time.Second))
-		want(time.Minute)
-		match(t, short.Renew(t.Context(), 2*time.Minute))
-		want(2 * time.Minute)
-		match(t, short.Renew(t.Context(), time.Second))
-		want(2 * time.Minute)
-		release(t, short)
-		want(time.Minute)
-		release(t, long)
-		want(10 * time.Second)
-		sleep(4 * time.Second)
-		want(6 * time.Second)
-		match(t, outer.Renew(t.Context(), 0))
-		want(10 * time.Second)
-		release(t, outer)
-		b.free(t)
-	})
-}
-
-func (b bench) holdsNow(t *testing.T) int {
-	t.Helper()
-	state, err := b.Inspect(t.Context(), name)
-	match(t, err)
-	return state.Holds
-}
-
-// A hold whose lease ended is lost, though the lock lives on, and no renewal brings it back.
-func TestDeadHold(t *testing.T) {
-	run(t, func(t *testing.T, b bench) {
-		outer := b.me(t, locker.Request{TTL: 10 * time.Second})
-		req := locker.Request{TTL: time.Second, Fenced: true}
-		renewed, released := b.me(t, req), b.me(t, req)
-		b.holds(t, 3)
-		sleep(time.Second)
-		b.holds(t, 1)
-		_, err := leaseOf(renewed).Do(t.Context(), lease.Op{Kind: lease.OpRenew, TTL: time.Minute})
-		match(t, err, locker.ErrLost)
-		_, err = leaseOf(renewed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: renewed.Fence() + 1})
-		match(t, err, locker.ErrLost)
-		_, err = leaseOf(released).Do(t.Context(), lease.Op{Kind: lease.OpRelease})
-		match(t, err, locker.ErrLost)
-		_, err = locker.Resume(t.Context(), b, renewed.Handle())
-		match(t, err, locker.ErrNotHeld)
-		b.holds(t, 1)
-		b.refused(t)
-		match(t, outer.Renew(t.Context(), 0))
-		release(t, outer) // though a dead hold is still stored
-		b.free(t)
-	})
-}
 
 // Scripts that read all holds remove the expired ones.
 func TestReleaseRemovesDeadHolds(t *testing.T) {
@@ -231,4 +110,35 @@ func TestManyHolds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The field that names the hold that ends last follows a resume and its undo.
+func TestResumeMovesLast(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		outer, old := b.me(t, locker.Request{TTL: time.Hour}), b.me(t, locker.Request{TTL: 2 * time.Hour})
+		resumed, err := locker.Resume(t.Context(), b, old.Handle())
+		match(t, err)
+		b.holds(t, 2)
+		_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpUndo})
+		match(t, err)
+		b.holds(t, 2)
+		release(t, old, outer)
+	})
+}
+
+func TestBadConfig(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		_, err := reentrant.New(nil, reentrant.Config{})
+		match(t, err, locker.ErrInvalid)
+		for _, cfg := range []reentrant.Config{
+			{TTL: -1}, {TTL: time.Millisecond}, {TTL: locker.MaxTTL + 1}, {AttemptTimeout: time.Microsecond},
+			{Prefix: strings.Repeat("p", locker.MaxNameLen+1)},
+		} {
+			_, err := reentrant.New(b.drv, cfg)
+			match(t, err, locker.ErrInvalid)
+			if err != nil && !strings.Contains(err.Error(), "reentrant.Config.") {
+				t.Errorf("%v does not name the field", err)
+			}
+		}
+	})
 }

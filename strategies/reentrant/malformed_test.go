@@ -1,6 +1,7 @@
 package reentrant_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,12 @@ func TestMalformedFields(t *testing.T) {
 		}
 		hash.Restore()
 		match(t, lock.Release(t.Context()))
+
+		b.m.FlushAll()
+		b.m.HSet(name, "kind", "reentrant") // and no holder
+		if _, err := b.Acquire(t.Context(), locker.Request{Name: name}); err == nil || errors.Is(err, locker.ErrNotAcquired) {
+			t.Errorf("a hash that is ours only half: %v, want an error", err)
+		}
 	})
 }
 

@@ -6,21 +6,31 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-const (
-	name    = "job"
-	counter = "{job}:fence"
-	wake    = "{job}:wake"
-	waiters = "{job}:waiters"
-)
+const name = "job"
+
+// bench is a server in memory, in fake time, and a Locker on it.
+type bench struct {
+	*reentrant.Locker
+	drv driver.Driver
+	m   *miniredis.Miniredis
+}
 
 func run(t *testing.T, f func(t *testing.T, b bench)) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { f(t, newBench(t, reentrant.Config{AttemptTimeout: time.Second})) })
+	synctest.Test(t, func(t *testing.T) {
+		m := clients.NewMemory(t)
+		drv := clients.OpenMemory(t, m)
+		f(t, bench{locker.Must(reentrant.New(drv, reentrant.Config{AttemptTimeout: time.Second})), drv, m})
+	})
 }
 
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time

@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -21,20 +20,6 @@ func times(n int, f fault) []fault {
 		plan[i] = f
 	}
 	return plan
-}
-
-// Contract 7: a failed release is repeated, also long after an acquire with an unanswered send.
-func TestReleaseIsRepeatedLongAfterAnOpenAcquire(t *testing.T) {
-	run(t, single.Config{}, func(t *testing.T, b bench) {
-		b.drv.Then(fault{Hang: true})
-		lock := b.acquire(t, locker.Request{TTL: time.Hour})
-		time.Sleep(40 * time.Minute) //nolint:forbidigo // fake time
-		match(t, lock.Renew(t.Context(), 0), nil, nil)
-		time.Sleep(30 * time.Minute) //nolint:forbidigo // fake time
-		b.drv.Then(times(3, fault{Err: driver.NotSent(errCut)})...)
-		match(t, lock.Release(t.Context()), []error{driver.ErrNotSent}, nil)
-		b.wantFree(t, 2*time.Second)
-	})
 }
 
 // Contract 9: no renewal begins between the Deadline and the end of the lease at the server.
@@ -95,80 +80,6 @@ func TestReleaseReturnsWithinTwoTimeouts(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		b.wantFree(t, 5*time.Second)
-	})
-}
-
-// A resume with an unknown outcome is undone: the Lock and the Handle of the hold work again.
-func TestResumeGivenUpIsUndone(t *testing.T) {
-	t.Parallel()
-	for when, first := range map[string]fault{"executed": {Lose: true}, "executed late": {Late: 10 * time.Second}} {
-		t.Run(when, func(t *testing.T) {
-			run(t, single.Config{}, func(t *testing.T, b bench) {
-				old := b.acquire(t, locker.Request{TTL: time.Hour, Fenced: true})
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				b.drv.Then(first, fault{Hang: true})
-				_, err := locker.Resume(ctx, b, old.Handle())
-				match(t, err, []error{locker.ErrUnknownOutcome}, []error{locker.ErrNotHeld})
-				b.drv.WaitLate()
-				time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
-				match(t, old.Renew(t.Context(), 0), nil, nil)
-				if left := b.m.TTL(name); left < 59*time.Minute {
-					t.Errorf("%v are left of the lease", left)
-				}
-				again, err := locker.Resume(t.Context(), b, old.Handle())
-				match(t, err, nil, nil)
-				match(t, again.Release(t.Context()), nil, nil)
-				b.wantFree(t, 0)
-			})
-		})
-	}
-}
-
-// When a quorum undoes a resume, the Lock and the Handle of the hold work again, whichever replies
-// are lost.
-func TestResumeGivenBackIsUndone(t *testing.T) {
-	t.Parallel()
-	for when, faults := range map[string][]fault{"answered": nil, "not answered": {{Lose: true}}, "executed late": {{Late: 10 * time.Second}, {Hang: true}}} {
-		t.Run(when, func(t *testing.T) {
-			run(t, single.Config{}, func(t *testing.T, b bench) {
-				old := b.acquire(t, locker.Request{TTL: time.Hour})
-				resumed, err := locker.Resume(t.Context(), b, old.Handle())
-				match(t, err, nil, nil)
-				b.drv.Then(faults...)
-				resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					defer cancel()
-					_, err = inner.Do(ctx, lease.Op{Kind: lease.OpUndo})
-					return inner
-				})
-				if when != "executed late" {
-					match(t, err, nil, nil)
-				}
-				b.drv.WaitLate()
-				time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
-				match(t, resumed.Renew(t.Context(), 0), []error{locker.ErrLost}, nil)
-				match(t, old.Renew(t.Context(), 0), nil, nil)
-				match(t, old.Release(t.Context()), nil, nil)
-				b.wantFree(t, 0)
-			})
-		})
-	}
-}
-
-// A resume that is answered after its lease ended is undone: the Lock of the hold, which was
-// renewed for longer, works again.
-func TestResumeAnsweredTooLate(t *testing.T) {
-	run(t, single.Config{}, func(t *testing.T, b bench) {
-		lock := b.acquire(t, locker.Request{TTL: 300 * time.Millisecond})
-		match(t, lock.Renew(t.Context(), time.Minute), nil, nil)
-		b.drv.Then(fault{Lose: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true})
-		_, err := locker.Resume(t.Context(), b, lock.Handle())
-		match(t, err, []error{locker.ErrLost}, []error{locker.ErrNotAcquired})
-		time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
-		match(t, lock.Renew(t.Context(), 0), nil, nil)
-		match(t, lock.Release(t.Context()), nil, nil)
-		b.wantFree(t, 0)
 	})
 }
 
