@@ -42,11 +42,6 @@ func (r *recorded) middleware(cfg tracing.Config) locker.Middleware {
 	return tracing.New(cfg)
 }
 
-// has reports whether a span of that name has ended.
-func (r *recorded) has(name string) bool {
-	return slices.ContainsFunc(r.Ended(), func(s sdktrace.ReadOnlySpan) bool { return s.Name() == name })
-}
-
 // only returns the one span of that name that has ended.
 func (r *recorded) only(t *testing.T, name string) sdktrace.ReadOnlySpan {
 	t.Helper()
