@@ -70,54 +70,6 @@ var arrows = []arrow{
 		why:     "locks by name work over any Locker, and know none of the programs that ask for them",
 	},
 	{
-		program: []string{"locker", "providers/goredis"},
-		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
-		outside: []string{goredis},
-		why:     "a program links the client that it chose, and no other",
-	},
-	{
-		program: []string{"locker", "providers/redigo"},
-		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
-		outside: []string{redigo},
-		why:     "a program links the client that it chose, and no other",
-	},
-	{
-		program: []string{"locker", "providers/rueidis"},
-		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
-		outside: []string{rueidis},
-		why:     "a program links the client that it chose, and no other",
-	},
-	{
-		program: []string{"locker", "providers/valkey"},
-		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
-		outside: []string{valkey},
-		why:     "a program links the client that it chose, and no other",
-	},
-	{
-		program: []string{"providers/goredis"},
-		with:    []string{"locker/driver", "locker/driver/adapter"},
-		outside: []string{goredis},
-		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
-	},
-	{
-		program: []string{"providers/redigo"},
-		with:    []string{"locker/driver", "locker/driver/adapter"},
-		outside: []string{redigo},
-		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
-	},
-	{
-		program: []string{"providers/rueidis"},
-		with:    []string{"locker/driver", "locker/driver/adapter"},
-		outside: []string{rueidis},
-		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
-	},
-	{
-		program: []string{"providers/valkey"},
-		with:    []string{"locker/driver", "locker/driver/adapter"},
-		outside: []string{valkey},
-		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
-	},
-	{
 		program: []string{"strategies/reentrant"},
 		with:    []string{"locker", "locker/driver", lease, trace, text, "strategies/internal/...", "strategies/keylock/..."},
 		why:     "a strategy runs on any client, so it knows none",
@@ -215,6 +167,23 @@ var arrows = []arrow{
 		outside: []string{miniredis},
 		why:     "test servers know what a server is, not what a lock is",
 	},
+}
+
+// A provider comes with its client, and neither with the client of another.
+func init() {
+	for provider, client := range map[string]string{"goredis": goredis, "redigo": redigo, "rueidis": rueidis, "valkey": valkey} {
+		arrows = append(arrows, arrow{
+			program: []string{"locker", "providers/" + provider},
+			with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
+			outside: []string{client},
+			why:     "a program links the client that it chose, and no other",
+		}, arrow{
+			program: []string{"providers/" + provider},
+			with:    []string{"locker/driver", "locker/driver/adapter"},
+			outside: []string{client},
+			why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
+		})
+	}
 }
 
 func TestArrows(t *testing.T) {
