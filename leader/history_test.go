@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/leader"
@@ -221,4 +223,18 @@ func cutOff(drivers []*severed, d time.Duration) {
 		drv.cuts.Add(1)
 		time.AfterFunc(d, func() { drv.cuts.Add(-1) })
 	}
+}
+
+// openMemory makes a driver over a client in memory. t closes both.
+func openMemory(t *testing.T, client clients.Client, m *miniredis.Miniredis) driver.Driver {
+	t.Helper()
+	drv, closeClient, err := client.InMemory(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = drv.Close()
+		_ = closeClient()
+	})
+	return drv
 }

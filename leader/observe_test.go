@@ -42,6 +42,9 @@ func TestObserveInterval(t *testing.T) {
 			if now == (leader.Leader{}) {
 				break
 			}
+			if now != (leader.Leader{Note: "a", Term: 1}) {
+				t.Errorf("saw %+v", now)
+			}
 		}
 		if took := time.Since(start); took < 2500*time.Millisecond || took > 2600*time.Millisecond || l.looks != 4 {
 			t.Errorf("the end of the lease was seen after %v, with %d looks", took, l.looks)

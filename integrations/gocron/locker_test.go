@@ -212,35 +212,6 @@ func TestShutdownReleases(t *testing.T) {
 	})
 }
 
-// A replica dies during a run: nobody renews or releases its lock. The others skip the ticks until
-// its lease has ended.
-func TestReplicaDies(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := lockertest.New()
-		server.Hold(locker.Request{Name: "report", TTL: 25 * time.Second, MinHold: time.Second}) // and it dies
-		locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{MinHold: 5 * time.Second}))
-		s := newScheduler(t, gocron.WithDistributedLocker(locks))
-		ran := make(chan time.Duration, 10)
-		begin := time.Now()
-		listener, skipped := lockErrors()
-		newJob(t, s, gocron.CronJob("*/10 * * * * *", true), func() { ran <- time.Since(begin) }, listener)
-		time.Sleep(31 * time.Second)
-		if first := <-ran; first != 30*time.Second || len(ran) != 0 {
-			t.Errorf("the first run was after %v", first)
-		}
-		errs := skipped()
-		if len(errs) != 2 {
-			t.Fatalf("skipped for %v", errs)
-		}
-		for _, err := range errs {
-			if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Left <= 0 {
-				t.Errorf("skipped for %v", err)
-			}
-		}
-	})
-}
-
 // Unlock is called once by gocron. A second call releases nothing, not even the lock of the next
 // run.
 func TestUnlockTwice(t *testing.T) {
