@@ -2,17 +2,13 @@ package rwhash_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clients"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -74,64 +70,4 @@ func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 			})
 		})
 	}
-}
-
-// However many readers of a process wait, one sends for all of them. When it enters, all do.
-func TestOneReaderAsksForAll(t *testing.T) {
-	t.Parallel()
-	const readers, most = 1000, 50
-	for _, client := range clients.All {
-		t.Run(client.Name, func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t, redistest.Options{}) // whose scripts are counted
-			drv := client.Open(t, server.Addr())
-			bare := locker.Must(rwhash.New(drv, rwhash.Config{AttemptTimeout: 10 * time.Second}))
-			l := locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
-			key := "job." + client.Name
-			held, err := bare.Acquire(t.Context(), locker.Request{Name: key, TTL: time.Hour})
-			match(t, err)
-			var waiting, inside sync.WaitGroup
-			waiting.Add(readers)
-			for range readers {
-				inside.Go(func() {
-					var once sync.Once
-					ctx := locktrace.With(t.Context(), &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { once.Do(waiting.Done) }})
-					lock, err := l.Acquire(ctx, locker.Request{Name: key, Mode: locker.Shared})
-					once.Do(waiting.Done)
-					if err != nil {
-						t.Errorf("Acquire: %v", err)
-						return
-					}
-					match(t, lock.Release(context.Background()))
-				})
-			}
-			waiting.Wait()
-			before, start := scripts(t, server), time.Now()
-			timer := time.NewTimer(2 * time.Second)
-			<-timer.C
-			rate := float64(scripts(t, server)-before) / time.Since(start).Seconds()
-			t.Logf("%d readers send %.1f scripts a second", readers, rate)
-			if rate > most {
-				t.Errorf("%d readers send %.0f scripts a second, want at most %d", readers, rate, most)
-			}
-			release(t, held)
-			inside.Wait()
-		})
-	}
-}
-
-// scripts returns how many scripts the server has run.
-func scripts(t *testing.T, s *redistest.Server) (n int) {
-	t.Helper()
-	info, err := s.Do(t.Context(), "INFO", "commandstats")
-	match(t, err)
-	for line := range strings.Lines(fmt.Sprint(info)) {
-		for _, command := range []string{"eval", "evalsha"} {
-			var calls int
-			if _, err := fmt.Sscanf(line, "cmdstat_"+command+":calls=%d,", &calls); err == nil {
-				n += calls
-			}
-		}
-	}
-	return n
 }
