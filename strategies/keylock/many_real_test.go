@@ -17,7 +17,7 @@ import (
 // others are refused until the last live hold is released. The server counts the commands.
 func TestManyHoldsOnARealServer(t *testing.T) {
 	t.Parallel()
-	const cycles, live = 100, 300
+	const cycles, live = 20, 200
 	server := redistest.Start(t, redistest.Options{})
 	drv := clients.All[0].Open(t, server.Addr())
 	for _, s := range []struct {

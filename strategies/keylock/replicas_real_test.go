@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -48,9 +49,12 @@ func (p pair) offset(t *testing.T) (n int64) {
 // TestFrozenReplica runs each strategy on each client against a replica that is stopped by SIGSTOP.
 func TestFrozenReplica(t *testing.T) {
 	t.Parallel()
-	for _, c := range clients.All {
+	for i, c := range clients.All {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
+			if i > 0 {
+				effort.NeedFull(t)
+			}
 			p := startPair(t)
 			drv := c.Open(t, p.proxy.Addr())
 			for _, s := range strategies {

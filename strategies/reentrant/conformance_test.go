@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance"
-	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -31,19 +30,13 @@ func TestConformance(t *testing.T) {
 
 func TestFairConformance(t *testing.T) {
 	t.Parallel()
-	on := map[string]drivertest.Kind{"goredis": drivertest.Single, "rueidis": drivertest.Cluster, "redigo": drivertest.Memory}
-	for _, client := range clients.All {
-		t.Run(client.Name, func(t *testing.T) {
-			t.Parallel()
-			conformance.Run(t, conformance.Harness{
-				Name: "fair reentrant over " + client.Name,
-				Dial: client.Dial,
-				New: func(drv driver.Driver) (locker.Locker, error) {
-					return reentrant.New(drv, reentrant.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout, Fair: true})
-				},
-				Can: conformance.Capabilities{Reentrant: true, Hash: true, Fair: true, MinHold: true},
-				On:  []drivertest.Kind{on[client.Name]},
-			})
-		})
-	}
+	conformance.Run(t, conformance.Harness{
+		Name: "fair reentrant over redigo",
+		Dial: clients.Redigo,
+		New: func(drv driver.Driver) (locker.Locker, error) {
+			return reentrant.New(drv, reentrant.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout, Fair: true})
+		},
+		Can: conformance.Capabilities{Reentrant: true, Hash: true, Fair: true, MinHold: true},
+		On:  clients.LocksOn("redigo"),
+	})
 }

@@ -18,7 +18,7 @@ import (
 // of all sizes get theirs.
 func TestManyProcessesOnARealServer(t *testing.T) {
 	t.Parallel()
-	const permits, rounds = 5, 15
+	const permits, rounds = 5, 5
 	server := redistest.Start(t, redistest.Options{})
 	var used, most atomic.Int64
 	var wg sync.WaitGroup

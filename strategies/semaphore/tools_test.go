@@ -17,11 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
 )
 
-const (
-	name    = "job"
-	counter = "{job}:fence"
-	waiters = "{job}:waiters"
-)
+const name = "job"
 
 // bench is a server in memory, in fake time, and a Locker on it.
 type bench struct {
@@ -138,16 +134,4 @@ func wait(ctx context.Context, l locker.Locker, req locker.Request) <-chan acqui
 		ch <- acquired{lock, err}
 	}()
 	return ch
-}
-
-// got returns the lock that a background acquire has by now; nil if it still waits.
-func got(t *testing.T, ch <-chan acquired) *locker.Lock {
-	t.Helper()
-	select {
-	case a := <-ch:
-		match(t, a.err)
-		return a.lock
-	default:
-		return nil
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance"
-	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -14,19 +13,13 @@ import (
 // The tests of the providers run the suite without Config.Fair.
 func TestFairConformance(t *testing.T) {
 	t.Parallel()
-	on := map[string]drivertest.Kind{"goredis": drivertest.Cluster, "rueidis": drivertest.Memory, "redigo": drivertest.Single}
-	for _, client := range clients.All {
-		t.Run(client.Name, func(t *testing.T) {
-			t.Parallel()
-			conformance.Run(t, conformance.Harness{
-				Name: "fair single over " + client.Name,
-				Dial: client.Dial,
-				New: func(drv driver.Driver) (locker.Locker, error) {
-					return single.New(drv, single.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout, Fair: true})
-				},
-				Can: conformance.Capabilities{Fair: true, MinHold: true},
-				On:  []drivertest.Kind{on[client.Name]},
-			})
-		})
-	}
+	conformance.Run(t, conformance.Harness{
+		Name: "fair single over redigo",
+		Dial: clients.Redigo,
+		New: func(drv driver.Driver) (locker.Locker, error) {
+			return single.New(drv, single.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout, Fair: true})
+		},
+		Can: conformance.Capabilities{Fair: true, MinHold: true},
+		On:  clients.LocksOn("redigo"),
+	})
 }
