@@ -16,14 +16,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A holder whose hold is ended by release notices long before its next renewal, over each client
-// and in a quorum. Without permission to subscribe it runs as well.
+// A holder whose hold is ended by release notices long before its next renewal, also in a quorum.
+// Without permission to subscribe it runs as well.
 func TestReleaseTellsHolder(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	s.MustCommand(t, "ACL", "SETUSER", "deaf", "reset", "on", ">secret", "~*", "+@all", "-subscribe")
 	quorum := []string{"HOLDFAST_NODES=" + nodes(t)}
-	for _, client := range clientNames() {
+	for _, client := range clientsFor(1) {
 		for kind, env := range map[string][]string{"single": at(s.Addr()), "quorum": quorum} {
 			t.Run(client+"/"+kind, func(t *testing.T) {
 				t.Parallel()

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -188,38 +187,6 @@ func TestRunQuorumOutage(t *testing.T) {
 	}
 }
 
-// A name stays taken for --min-hold, also after the command has ended.
-func TestRunMinHold(t *testing.T) {
-	t.Parallel()
-	env := at(redistest.Start(t, redistest.Options{}).Addr()) // with -count, the name would be taken the second time
-	args := []string{"run", "minhold", "--no-wait", "--min-hold", "1h", "--", "true"}
-	if _, errs, status := run(t, env, args...); status != 0 {
-		t.Fatalf("status %d: %s", status, errs)
-	}
-	if _, errs, status := run(t, env, args...); status != statusHeld {
-		t.Errorf("status %d: %s", status, errs)
-	}
-	out, errs, status := run(t, env, "who", "minhold")
-	if status != 0 || !strings.Contains(out, "minimum hold") {
-		t.Errorf("status %d, %q: %s", status, out, errs)
-	}
-}
-
-// The next one runs when the lock is released.
-func TestRunWaits(t *testing.T) {
-	t.Parallel()
-	s := shared.Get(t)
-	p1 := begin(t, at(s.Addr()), "run", "waits", "--", "sh", "-c", "echo ready; exec sleep 60")
-	p1.line(t)
-	p2 := begin(t, at(s.Addr()), "run", "waits", "--", "echo", "ran")
-	eventually(t, "it waits in the queue", func() bool { return held(t, s, "{waits}:waiters") })
-	_ = p1.cmd.Process.Signal(syscall.SIGTERM)
-	if rest, status := p2.end(t); status != 0 || rest != "ran\n" {
-		t.Errorf("status %d, output %q, standard error %q", status, rest, p2.stderr)
-	}
-	p1.end(t)
-}
-
 func TestRunLost(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
@@ -270,29 +237,6 @@ func TestRunLost(t *testing.T) {
 			rest, status := p.end(t)
 			if status != test.want || rest != test.out || !strings.Contains(p.stderr.String(), test.says) {
 				t.Errorf("status %d, output %q, standard error %q", status, rest, p.stderr)
-			}
-		})
-	}
-}
-
-// A server that does not answer: the command ends when the lease does.
-func TestRunFrozenServer(t *testing.T) {
-	t.Parallel()
-	effort.NeedFull(t)
-	for _, client := range clientNames() {
-		t.Run(client, func(t *testing.T) {
-			t.Parallel()
-			proxy := faultproxy.Start(t, shared.Get(t).Addr())
-			env := append(at(proxy.Addr()), "HOLDFAST_CLIENT="+client)
-			p := begin(t, env, "run", "frozen:"+client, "--ttl", "30s", "--", "sh", "-c", "echo ready; exec sleep 600")
-			p.line(t)
-			proxy.Freeze()
-			if _, status := p.end(t); status != statusLost || !strings.Contains(p.stderr.String(), "was lost") {
-				t.Errorf("status %d, standard error %q", status, p.stderr)
-			}
-			_, errs, status := run(t, env, "run", "frozen:"+client, "--connect-timeout", "300ms", "--", "true")
-			if status != statusUnreachable {
-				t.Errorf("a frozen server: status %d, standard error %q", status, errs)
 			}
 		})
 	}

@@ -109,7 +109,7 @@ func TestLeaderDash(t *testing.T) {
 func TestLeaderWithoutPassword(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, redistest.Options{Password: "sesame"})
-	for _, client := range clientNames() {
+	for _, client := range clientsFor(0) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			_, errs, status := run(t, append(at(locked.Addr()), "HOLDFAST_CLIENT="+client), "leader", "denied", "--", "true")
@@ -123,7 +123,7 @@ func TestLeaderWithoutPassword(t *testing.T) {
 // A candidate that reaches no server says so, once, and campaigns on.
 func TestLeaderOutage(t *testing.T) {
 	t.Parallel()
-	for _, client := range clientNames() {
+	for _, client := range clientsFor(0) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			p := begin(t, append(at("127.0.0.1:1"), "HOLDFAST_CLIENT="+client), "leader", "outage", "--", "true")
@@ -156,7 +156,7 @@ func TestListMinHoldsUnderPrefix(t *testing.T) {
 		if _, errs, status := run(t, env, "run", strategy, "--strategy", strategy, "--min-hold", "1h", "--", "true"); status != 0 {
 			t.Fatalf("status %d: %s", status, errs)
 		}
-		if out, errs, status := run(t, env, "ls", strategy); status != 0 || !strings.HasPrefix(out, strategy+"  released") {
+		if out, errs, status := run(t, env, "ls", strategy); status != 0 || !strings.HasPrefix(out, strategy+"  released, but its minimum hold keeps it taken") {
 			t.Errorf("%s: ls prints %q, status %d: %s", strategy, out, status, errs)
 		}
 	}
