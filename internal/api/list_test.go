@@ -3,13 +3,8 @@ package api_test
 import (
 	"fmt"
 	"go/ast"
-	"go/importer"
-	"go/parser"
-	"go/token"
 	"go/types"
-	"slices"
 	"strings"
-	"testing"
 )
 
 // list returns a line for each thing that pkg exports: constants with their values, variables,
@@ -126,61 +121,4 @@ func text(t types.Type) string {
 		return "func" + signature(s)
 	}
 	return types.TypeString(t, (*types.Package).Name)
-}
-
-// What list prints of each kind of declaration, and what it leaves out.
-func TestList(t *testing.T) {
-	t.Parallel()
-	const source = `package p
-import "io"
-const Limit = 3
-const hidden = 4
-type Mode uint8
-const Shared Mode = 1
-var ErrX error
-func F(a int, work func(n int) error, rest ...string) (n int, err error) { return }
-func Map[T any](in []T) []T { return in }
-type S struct { io.Reader; A int; b int; C func(x S) bool }
-func (S) Value(y int) {}
-func (*S) Pointer() {}
-func (S) hidden() {}
-type I interface { Do(x int) error; sealed() }
-type Alias = S
-type hiddenType struct { A int }
-type Set[K comparable] map[K]bool
-`
-	want := strings.Split(strings.TrimSpace(`
-pkg p, const Limit untyped int = 3
-pkg p, const Shared p.Mode = 1
-pkg p, func F(int, func(int) error, ...string) (int, error)
-pkg p, func Map[T any]([]T) []T
-pkg p, method (*S) Pointer()
-pkg p, method (S) Read([]byte) (int, error)
-pkg p, method (S) Value(int)
-pkg p, type Alias = p.S
-pkg p, type I interface
-pkg p, type I interface, Do(int) error
-pkg p, type I interface, sealed()
-pkg p, type Mode uint8
-pkg p, type S struct
-pkg p, type S struct, A int
-pkg p, type S struct, C func(p.S) bool
-pkg p, type S struct, embedded io.Reader
-pkg p, type Set[K comparable] map[K]bool
-pkg p, var ErrX error`), "\n")
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, "p.go", source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := types.Config{Importer: importer.ForCompiler(fset, "source", nil)}
-	pkg, err := config.Check("p", fset, []*ast.File{file}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := list(pkg)
-	slices.Sort(got)
-	for _, line := range difference(want, got) {
-		t.Error(line)
-	}
 }
