@@ -21,8 +21,9 @@ const undoGrace = 250 * time.Millisecond
 
 // AcquireAll acquires the locks of all reqs, or none of them.
 //
-// It first tries all of them in one round trip, if the strategy can (see [BatchAcquirer]) and the
-// names are at one server or, in a cluster, have the same hash tag. Otherwise, and if one of the
+// It first tries all of them in one round trip, if the strategy and all middleware around it take
+// part (see [BatchAcquirer]) and the names are at one server or, in a cluster, have the same hash
+// tag. Otherwise, and if one of the
 // locks is held and the call may wait, it acquires them one after another, in the order of their
 // names and not of reqs. So calls never deadlock with one another.
 //
@@ -150,7 +151,7 @@ func (s *Locks) acquireEach(ctx, bounded context.Context, l Locker, reqs []Reque
 // reports whether the call ends with its result. Otherwise the locks are to be acquired one after
 // another, and err is the error of the attempt, if one was made.
 func (s *Locks) acquireBatch(ctx context.Context, l Locker, reqs []Request) (over bool, err error) {
-	acquirer, ok := As[BatchAcquirer](l)
+	acquirer, ok := l.(BatchAcquirer)
 	if !ok || len(reqs) < 2 {
 		return false, nil
 	}

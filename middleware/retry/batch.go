@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// AcquireBatch implements locker.BatchAcquirer. It asks the strategy, unless a request of this
+// AcquireBatch implements locker.BatchAcquirer. It asks the Locker inside, unless a request of this
 // process is in a queue for one of the names: the batch would pass it.
 func (r *retrier) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
-	acquirer, ok := locker.As[locker.BatchAcquirer](r.inner)
+	acquirer, ok := r.inner.(locker.BatchAcquirer)
 	if !ok || r.queues.hasWaiters(reqs) {
 		return nil, errors.ErrUnsupported
 	}

@@ -22,7 +22,7 @@ func (t *traced) Unwrap() locker.Locker { return t.Locker }
 // AcquireBatch implements locker.BatchAcquirer. The locks are acquired before their spans begin, so
 // their notes have the context of the caller's span.
 func (t *traced) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
-	acquirer, ok := locker.As[locker.BatchAcquirer](t.Locker)
+	acquirer, ok := t.Locker.(locker.BatchAcquirer)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 // batchTTL is that of the locks that batches acquire.
@@ -398,6 +399,13 @@ type wrapped struct {
 
 func (w wrapped) Unwrap() locker.Locker { return w.inner }
 
+// taking is middleware that takes part in batches.
+type taking struct{ wrapped }
+
+func (w taking) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
+	return w.inner.(locker.BatchAcquirer).AcquireBatch(ctx, reqs)
+}
+
 // Middleware that refuses a request, changes it, or does not pass its ctx on is as sound as with
 // single acquires.
 func TestBatchUnderMiddleware(t *testing.T) {
@@ -436,9 +444,9 @@ func TestBatchUnderMiddleware(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachBatch(t, func(t *testing.T, b *bench) {
-				l := wrapped{locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				l := taking{wrapped{locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 					return tt.acquire(ctx, b.Locker, req)
-				}), b.Locker}
+				}), b.Locker}}
 				b.drv.Then()
 				locks, err := locker.AcquireAll(t.Context(), l, batchOf(3))
 				if tt.sent > 0 && b.drv.Sent() != tt.sent {
@@ -455,6 +463,35 @@ func TestBatchUnderMiddleware(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What middleware denies is never taken, not even for a moment: a batch passes through all of it, or
+// is not sent.
+func TestNoBatchBehindMiddlewareThatDenies(t *testing.T) {
+	denial := fmt.Errorf("not for you: %w", driver.ErrPermanent)
+	eachBatch(t, func(t *testing.T, b *bench) {
+		denied := 0
+		l := wrapped{locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if req.Name == "{x}1" {
+				denied++
+				return nil, denial
+			}
+			return b.Acquire(ctx, req)
+		}), b.Locker}
+		for _, outer := range []locker.Locker{
+			l, locker.Must(watchdog.New(watchdog.Config{}))(l), locker.Must(retry.New(retry.Config{}))(l),
+		} {
+			b.drv.Then()
+			denied = 0
+			_, err := locker.AcquireAll(t.Context(), outer, batchOf(2))
+			wantIs(t, err, denial)
+			wantFailed(t, err, "{x}1")
+			if denied != 1 || b.drv.Sent() != 2 { // the acquire and the release of {x}0
+				t.Errorf("denied %d times, and sent %d commands, want 1 and 2", denied, b.drv.Sent())
+			}
+			b.wantKeys(t)
+		}
+	})
 }
 
 // Names in several slots, replicas that must acknowledge, and one name alone are acquired in order.
