@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -131,18 +130,7 @@ func validateName(name string) error {
 		return driver.Invalid("Request.Name", fmt.Sprintf("%d bytes, %s", len(name), text.Quote(name)),
 			"1 to 1024 bytes")
 	}
-	for _, suffix := range [...]string{driver.FenceSuffix, driver.WaitersSuffix, driver.WakeSuffix} {
-		if strings.HasSuffix(name, suffix) {
-			return driver.Invalid("Request.Name", text.Quote(name),
-				"a name that does not end in "+suffix+", which is kept for the lock's own keys")
-		}
-	}
-	if !driver.HasSibling(name) {
-		return driver.Invalid("Request.Name", text.Quote(name),
-			`a name with a hash tag "{...}" that is not empty, or without "}": `+
-				`no other key has its cluster slot otherwise`)
-	}
-	return nil
+	return driver.CheckKey("Request.Name", name)
 }
 
 func validateTTL(what string, ttl time.Duration) error {

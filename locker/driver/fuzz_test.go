@@ -16,7 +16,7 @@ import (
 // if it could be one of them.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{
-		"job", "{user:1}:x", "a}b", "{}x", "x{", "a{b}c}d", "}{a}", "\x00\xff", "x:fence", "{x}:wake", ":fence", strings.Repeat("x", locker.MaxNameLen+1),
+		"job", "{user:1}:x", "a}b", "{}x", "x{", "a{b}c}d", "}{a}", "\x00\xff", "x:fence", "{x}:wake", ":fence", "x:waiters", strings.Repeat("x", locker.MaxNameLen+1),
 	} {
 		f.Add("", name)
 		f.Add("app:{t", name)
@@ -26,7 +26,7 @@ func FuzzNames(f *testing.F) {
 		if _, typed := errors.AsType[*locker.InvalidError](err); err != nil && (!typed || !errors.Is(err, locker.ErrInvalid)) {
 			t.Errorf("%q: %v is no InvalidError", name, err)
 		}
-		ours := strings.HasSuffix(name, driver.FenceSuffix) || strings.HasSuffix(name, driver.WakeSuffix)
+		ours := strings.HasSuffix(name, ":fence") || strings.HasSuffix(name, ":waiters") || strings.HasSuffix(name, ":wake")
 		if valid := name != "" && len(name) <= locker.MaxNameLen && !ours && driver.HasSibling(name); valid != (err == nil) {
 			t.Errorf("%q: valid: %v, but Validate says %v", name, valid, err)
 		}

@@ -1,6 +1,10 @@
 package driver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/holdfast-go/holdfast/locker/internal/text"
+)
 
 // Sibling returns the name of a key or channel that belongs to key and, in a cluster, is in the
 // same slot: "{key}suffix", or "keysuffix" if key has a hash tag of its own. ok is false if there
@@ -56,7 +60,22 @@ func hashTag(key string) (tag string, ok bool) {
 	return tag, closed
 }
 
-// Suffixes of the keys and channels that belong to a lock's key ([Sibling]). The name of a lock may
+// CheckKey returns an [*InvalidError] for the argument what unless key can be that of a lock: it has
+// a [Sibling], and cannot be one of another lock's.
+func CheckKey(what, key string) error {
+	for _, suffix := range [...]string{FenceSuffix, WaitersSuffix, WakeSuffix} {
+		if strings.HasSuffix(key, suffix) {
+			return Invalid(what, text.Quote(key), "one that does not end in "+suffix+", as the lock's own keys do")
+		}
+	}
+	if !HasSibling(key) {
+		return Invalid(what, text.Quote(key), `one with a hash tag "{...}" that is not empty, or without "}": `+
+			`no other key has its cluster slot otherwise`)
+	}
+	return nil
+}
+
+// Suffixes of the keys and channels that belong to a lock's key ([Sibling]). The key of a lock may
 // not end in one of them.
 const (
 	FenceSuffix   = ":fence"   // the key that counts fencing tokens

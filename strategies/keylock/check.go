@@ -30,10 +30,8 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 		return "", err
 	}
 	key = l.cfg.Prefix + req.Name
-	if !driver.HasSibling(key) {
-		return "", driver.Invalid(l.spec.Name+".Config.Prefix with Request.Name", fmt.Sprintf("%.64q", key),
-			`a key with a hash tag "{...}" that is not empty, or without "}": `+
-				`no other key has its cluster slot otherwise`)
+	if err := driver.CheckKey(l.spec.Name+".Config.Prefix with Request.Name", key); err != nil {
+		return "", err
 	}
 	return key, locker.ContextErr(ctx)
 }
