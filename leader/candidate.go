@@ -69,7 +69,7 @@ func Run(ctx context.Context, l locker.Locker, cfg Config) error {
 // Run returns nil if it stepped down without an error, or if ctx ended before it led; if ctx had
 // ended before the call, nothing is sent. The errors:
 //   - ErrLeadRunning: Lead has not returned in time, or the Lead of an earlier Run still runs.
-//   - what Lead returned, if it returned backoff.Permanent or, after the end of ctx, anything but
+//   - what Lead returned, if it returned [Permanent] or, after the end of ctx, anything but
 //     the error of its ctx.
 //   - a [locker.OpError] of an acquire that failed with an error that another attempt would only
 //     repeat, such as locker.ErrInvalid, locker.ErrClosed, errors.ErrUnsupported (the strategy has
@@ -140,8 +140,9 @@ func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	c.current.Store(t)
 	go t.lead(c.cfg.Lead, func() { c.current.CompareAndSwap(t, nil) })
 	if !t.wait(c.cfg.StopTimeout) {
-		return verdict{err: fmt.Errorf("%w: term %d of %q, for %v", ErrLeadRunning, t.number, c.cfg.Name,
-			c.cfg.StopTimeout)}, false
+		err := fmt.Errorf("%w: term %d of %q, for %v", ErrLeadRunning, t.number, c.cfg.Name, c.cfg.StopTimeout)
+		c.cfg.OnEnd(t.number, err)
+		return verdict{err: err}, false
 	}
 	o := outcome{stopped: ctx.Err() != nil, lead: t.err, ctxErr: t.ctxErr, lost: lock.Err(), release: lock.Release(ctx)}
 	switch {
@@ -150,7 +151,9 @@ func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	case t.exited:
 		runtime.Goexit()
 	}
-	return afterTerm(o), time.Since(began) >= lock.TTL()
+	lasted, next = time.Since(began) >= lock.TTL(), afterTerm(o)
+	c.cfg.OnEnd(t.number, next.err)
+	return next, lasted
 }
 
 // IsLeader returns nil if the Candidate leads now, and ErrNotLeader if it does not. It sends

@@ -79,8 +79,8 @@ func TestLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := lockertest.New()
-		causes := make(chan error, 2)
-		a := run(t, wrap(l), leader.Config{Lead: func(ctx context.Context, _ int64) error {
+		causes, ends := make(chan error, 2), make(chan error, 2)
+		a := run(t, wrap(l), leader.Config{OnEnd: func(_ int64, err error) { ends <- err }, Lead: func(ctx context.Context, _ int64) error {
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
 			return nil
@@ -91,9 +91,11 @@ func TestLeaseIsLost(t *testing.T) {
 			t.Errorf("term %d after %d", next, term)
 		}
 		match(t, <-causes, locker.ErrLost)
+		match(t, <-ends, locker.ErrLost)
 		a.stop()
 		match(t, a.result())
 		match(t, <-causes, context.Canceled)
+		match(t, <-ends)
 	})
 }
 

@@ -27,11 +27,17 @@ type Config struct {
 	//   - anything after the lease was lost: the Candidate campaigns again after a pause.
 	//   - anything after the ctx of Run ended: the Candidate steps down. Run returns Lead's error,
 	//     or nil if that is only the error of Lead's ctx.
-	//   - backoff.Permanent(err), at any time: the Candidate steps down, and Run returns err.
+	//   - [Permanent](err), at any time: the Candidate steps down, and Run returns err.
 	//
 	// If Lead panics or calls runtime.Goexit, the Candidate steps down, and the panic or the Goexit
 	// continues in the goroutine that called Run.
 	Lead func(ctx context.Context, term int64) error
+	// OnEnd is told the end of each term, once Run has released its lock: the number of the term,
+	// and what the pause before the next campaign is for, or what Run will return. That error is
+	// nil if the Candidate stepped down without one. OnEnd is not called if Lead panicked or called
+	// runtime.Goexit. Run calls it in its own goroutine, and campaigns again once it has returned.
+	// Without OnEnd only Lead knows its errors. Default: none.
+	OnEnd func(term int64, err error)
 	// TTL is how long the lease lasts unless it is renewed: 1 ms to 24 days. It bounds how long
 	// nobody leads after the leader died, and how long a leader can be cut off from the server
 	// before it loses the leadership. Default: the strategy's, 30 s.
@@ -84,6 +90,9 @@ func (c Config) withDefaults() (Config, error) {
 			"a positive duration, or 0 for 30s")
 	case c.StopTimeout == 0:
 		c.StopTimeout = defaultStopTimeout
+	}
+	if c.OnEnd == nil {
+		c.OnEnd = func(int64, error) {}
 	}
 	if c.Policy == nil {
 		c.Policy = defaultPolicy

@@ -41,8 +41,12 @@ func TestLeadReturns(t *testing.T) {
 			calls: 3,
 		},
 		"a permanent error": {
+			lead: func(context.Context, int) error { return leader.Permanent(errWork) }, calls: 1, want: []error{errWork},
+		},
+		"a permanent error of backoff": {
 			lead: func(context.Context, int) error { return backoff.Permanent(errWork) }, calls: 1, want: []error{errWork},
 		},
+		"nothing permanent": {lead: func(context.Context, int) error { return leader.Permanent(nil) }, calls: 1},
 		"errors until the policy ends": {
 			lead:   func(context.Context, int) error { return errWork },
 			policy: func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
@@ -56,17 +60,24 @@ func TestLeadReturns(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l, calls, last := lockertest.New(), 0, int64(0)
-				err := leader.Run(t.Context(), wrap(l), leader.Config{Name: name, Policy: tc.policy, Lead: func(ctx context.Context, term int64) error {
+				l, calls, last, ends := lockertest.New(), 0, int64(0), 0
+				var result error // of the latest term
+				onEnd := func(term int64, err error) {
+					if ends++; ends != calls || term != last || result != nil && !errors.Is(err, errWork) || (err == nil) != (result == nil) {
+						t.Errorf("OnEnd(%d, %v) is call %d, after %d terms, the last of which is %d and returned %v", term, err, ends, calls, last, result)
+					}
+					free(t, l)
+				}
+				err := leader.Run(t.Context(), wrap(l), leader.Config{Name: name, Policy: tc.policy, OnEnd: onEnd, Lead: func(ctx context.Context, term int64) error {
 					if calls++; term <= last {
 						t.Errorf("term %d after %d", term, last)
 					}
-					last = term
-					return tc.lead(ctx, calls)
+					last, result = term, tc.lead(ctx, calls)
+					return result
 				}})
 				match(t, err, tc.want...)
-				if calls != tc.calls {
-					t.Errorf("Lead was called %d times, want %d", calls, tc.calls)
+				if calls != tc.calls || ends != calls {
+					t.Errorf("Lead was called %d times, and OnEnd %d times, want %d", calls, ends, tc.calls)
 				}
 				free(t, l)
 			})
@@ -181,7 +192,9 @@ func TestLeadIgnoresItsContext(t *testing.T) {
 				l := lockertest.New()
 				release := make(chan struct{})
 				var running, calls atomic.Int32
-				a := run(t, wrap(l), leader.Config{TTL: ttl, StopTimeout: timeout, Lead: func(ctx context.Context, _ int64) error {
+				ends := make(chan error, 1)
+				onEnd := func(_ int64, err error) { ends <- err }
+				a := run(t, wrap(l), leader.Config{TTL: ttl, StopTimeout: timeout, OnEnd: onEnd, Lead: func(ctx context.Context, _ int64) error {
 					if n := running.Add(1); n != 1 {
 						t.Errorf("Lead runs %d times at once", n)
 					}
@@ -199,6 +212,7 @@ func TestLeadIgnoresItsContext(t *testing.T) {
 				end(a, l)
 				ended := time.Now()
 				match(t, a.result(), leader.ErrLeadRunning)
+				match(t, <-ends, leader.ErrLeadRunning)
 				if took := time.Since(ended); took < timeout || took > timeout+ttl {
 					t.Errorf("Run returned after %v, want %v", took, timeout)
 				}

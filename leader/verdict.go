@@ -10,6 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
+// Permanent marks an error of Lead: Run steps down and returns err, and does not campaign again. nil
+// stays nil. It is backoff.Permanent of github.com/cenkalti/backoff/v4, which Lead may return too.
+// That of another module or version, such as v5, is an error like any other to Run.
+func Permanent(err error) error { return backoff.Permanent(err) }
+
 // verdict says what Run does next: campaign again after a pause, or return err. If it campaigns
 // again, err is what the pause is for.
 type verdict struct {

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/leader"
@@ -96,7 +95,7 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 			case status == statusLost && ctx.Err() != nil && !stopping.Load():
 				return context.Cause(ctx) // it campaigns again
 			}
-			return backoff.Permanent(&statusError{status, err})
+			return leader.Permanent(&statusError{status, err})
 		},
 	})
 	select {
