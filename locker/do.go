@@ -17,7 +17,7 @@ import (
 // it. If fn releases the lock itself, Do does not report that release's error. Do returns one of:
 //   - an [OpError] of Acquire; fn was not called. See [Locker] for what it matches. It matches
 //     [ErrInvalid] if the Request is invalid, or the locker, ctx or function is nil.
-//   - the error that fn returned, unchanged.
+//   - the error that fn returned, unchanged, also if it has the [LostError] that ended fn's ctx.
 //   - an OpError of the release, joined with fn's error if there is one (errors.Join). It matches
 //     [ErrLost] if the lease ended before fn returned or the release found it gone, and
 //     [ErrUnknownOutcome] if the release got no answer; the lock is then free at its TTL at the
@@ -62,13 +62,22 @@ func doHeld[H held](ctx context.Context, h H, fn func(context.Context, H) error)
 		if lostBefore != nil && !errors.Is(released, ErrLost) {
 			released = errors.Join(lostBefore, released)
 		}
-		err = join(err, released)
+		if !tells(err, released) {
+			err = join(err, released)
+		}
 	}()
 	err = fn(work, h)
 	if ended, lost := errors.AsType[*LostError](h.Err()); lost {
 		lostBefore = opError("release", ended.Name, ended)
 	}
 	return err
+}
+
+// tells reports whether err, of fn, has the loss that is all that released, of a release, says.
+func tells(err, released error) bool {
+	told, _ := errors.AsType[*LostError](err)
+	op, ok := released.(*OpError) //nolint:errorlint // what wraps one, or joins several, says more
+	return ok && told != nil && op.Err == error(told) //nolint:errorlint // the same
 }
 
 // join is errors.Join, except that it returns a single error unchanged.

@@ -111,6 +111,9 @@ func TestDo(t *testing.T) {
 				if got := l.asked(); !slices.Equal(got, released) {
 					t.Errorf("asked %v, want one release", got)
 				}
+				if err != nil && strings.Count(err.Error(), "was lost") > 1 {
+					t.Errorf("it tells the loss twice: %v", err)
+				}
 			})
 		})
 	}

@@ -109,9 +109,9 @@ func (l *lockState) gone(operation string, err error) error {
 		return l.lost("it was gone at the "+operation, err)
 	case l.handleTaken.Load():
 		return l.lost("its key was gone at the "+operation+
-			" (deleted, expired, taken over by a resume, or the server lost its data)", err)
+			" (ended by Break, deleted, expired, taken over by a resume, or the server lost its data)", err)
 	default:
-		return l.lost("its key was gone at the "+operation+" (deleted, expired, or the server lost its data)", err)
+		return l.lost("its key was gone at the "+operation+" (ended by Break, deleted, expired, or the server lost its data)", err)
 	}
 }
 
@@ -192,7 +192,7 @@ type ContentionError struct {
 func (e *ContentionError) Error() string {
 	var b strings.Builder
 	if e.Nested {
-		b.WriteString(ErrNested.Error() + ": its ctx carries the hold; strategies/reentrant re-enters")
+		b.WriteString(ErrNested.Error())
 	} else {
 		b.WriteString(ErrNotAcquired.Error())
 	}
@@ -208,6 +208,9 @@ func (e *ContentionError) Error() string {
 		fmt.Fprintf(&b, ", who released it; its MinHold lasts for another %v", e.Left)
 	default:
 		fmt.Fprintf(&b, ", for %v at most unless renewed", e.Left)
+	}
+	if e.Nested {
+		b.WriteString(": its ctx carries the hold; strategies/reentrant re-enters")
 	}
 	return b.String()
 }

@@ -16,7 +16,7 @@ import (
 // the lock once.
 func TestLostError(t *testing.T) {
 	t.Parallel()
-	const gone = " (deleted, expired, or the server lost its data)"
+	const gone = " (ended by Break, deleted, expired, or the server lost its data)"
 	renew := func(lock *locker.Lock) { _ = lock.Renew(context.Background(), 0) }
 	for name, tt := range map[string]struct {
 		answer error // of the server
@@ -28,7 +28,7 @@ func TestLostError(t *testing.T) {
 		"gone at a downgrade": {locker.ErrNotHeld, func(l *locker.Lock) { _ = l.Downgrade(context.Background()) }, "its key was gone at the downgrade" + gone, nil},
 		"gone at an upgrade":  {locker.ErrNotHeld, func(l *locker.Lock) { _ = l.Upgrade(context.Background()) }, "its key was gone at the upgrade" + gone, nil},
 		"perhaps taken over": {locker.ErrLost, func(l *locker.Lock) { l.Handle(); renew(l) },
-			"its key was gone at the renewal (deleted, expired, taken over by a resume, or the server lost its data)", nil},
+			"its key was gone at the renewal (ended by Break, deleted, expired, taken over by a resume, or the server lost its data)", nil},
 		"another's key": {fmt.Errorf("%w: %w", locker.ErrLost, io.ErrNoProgress), renew, "it was gone at the renewal: " + io.ErrNoProgress.Error(), []error{io.ErrNoProgress}},
 		"never renewed": {nil, func(*locker.Lock) { advance(time.Hour) }, "its Deadline passed before it was renewed", nil},
 		"not renewed": {nil, func(l *locker.Lock) {

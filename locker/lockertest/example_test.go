@@ -69,7 +69,7 @@ func ExampleLocker_Forget() {
 	fmt.Println(lock.Renew(ctx, 0))
 	// Output:
 	// <nil>
-	// holdfast: renew "report": lock was lost: its key was gone at the renewal (deleted, expired, or the server lost its data)
+	// holdfast: renew "report": lock was lost: its key was gone at the renewal (ended by Break, deleted, expired, or the server lost its data)
 }
 
 // What does the program do when the server cannot be reached?

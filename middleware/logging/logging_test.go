@@ -172,7 +172,7 @@ func TestRecords(t *testing.T) {
 			name: "found gone by the release", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				server.FailRelease(locker.ErrLost)
 				_ = lock.Release(t.Context())
-			}, want: []string{lost + `held=0s error_type=lost error="holdfast: release \"job\": lock was lost: its key was gone at the release (deleted, expired, or the server lost its data)"`},
+			}, want: []string{lost + `held=0s error_type=lost error="holdfast: release \"job\": lock was lost: its key was gone at the release (ended by Break, deleted, expired, or the server lost its data)"`},
 		},
 		{
 			name: "renewals fail, recover and fail again", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
@@ -197,7 +197,7 @@ func TestRecords(t *testing.T) {
 			name: "a renewal that finds the lock gone", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				server.FailRenew(locker.ErrNotHeld)
 				_ = lock.Renew(t.Context(), 0)
-			}, want: []string{lost + `held=0s error_type=lost error="holdfast: lock \"job\" was lost: its key was gone at the renewal (deleted, expired, or the server lost its data)"`},
+			}, want: []string{lost + `held=0s error_type=lost error="holdfast: lock \"job\" was lost: its key was gone at the renewal (ended by Break, deleted, expired, or the server lost its data)"`},
 		},
 		{
 			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {

@@ -63,7 +63,7 @@ func TestHolds(t *testing.T) {
 			},
 			lasts: time.Second, events: []string{"1s renew db.response.status_code=LOADING error.type=LOADING lock.ttl=30 outcome=error"},
 			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: `Error: holdfast: lock "job" was lost: its key was gone at the renewal (deleted, expired, or the server lost its data)`,
+			status: `Error: holdfast: lock "job" was lost: its key was gone at the renewal (ended by Break, deleted, expired, or the server lost its data)`,
 		},
 		{
 			name: "taken over by a resume", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
@@ -73,7 +73,7 @@ func TestHolds(t *testing.T) {
 				_ = lock.Renew(t.Context(), 0)
 			},
 			events: []string{}, attrs: "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: `Error: holdfast: lock "job" was lost: its key was gone at the renewal (deleted, expired, taken over by a resume, or the server lost its data)`,
+			status: `Error: holdfast: lock "job" was lost: its key was gone at the renewal (ended by Break, deleted, expired, taken over by a resume, or the server lost its data)`,
 		},
 		{
 			name: "release that failed", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
