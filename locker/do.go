@@ -76,7 +76,7 @@ func doHeld[H held](ctx context.Context, h H, fn func(context.Context, H) error)
 // tells reports whether err, of fn, has the loss that is all that released, of a release, says.
 func tells(err, released error) bool {
 	told, _ := errors.AsType[*LostError](err)
-	op, ok := released.(*OpError) //nolint:errorlint // what wraps one, or joins several, says more
+	op, ok := released.(*OpError)                     //nolint:errorlint // what wraps one, or joins several, says more
 	return ok && told != nil && op.Err == error(told) //nolint:errorlint // the same
 }
 

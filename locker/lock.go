@@ -136,12 +136,17 @@ func (l *Lock) SetNote(ctx context.Context, note string) error { return l.load()
 // Release ends the hold. It is terminal whatever its outcome: a second call returns ErrReleased and
 // sends nothing. A cancelled ctx does not stop it; the strategy bounds the wait for the answer
 // (ReleaseTimeout in its Config). The release is sent even if the lock was lost. With
-// Request.MinHold the name stays taken until that has passed.
+// Request.MinHold the name stays taken until that has passed, unless DropMinHold was called.
 //
 // Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile),
 // ErrUnknownOutcome (the lock frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx
 // is nil; the lock was released all the same), the client's.
 func (l *Lock) Release(ctx context.Context) error { return l.load().Release(ctx) }
+
+// DropMinHold makes Release free the name at once, whatever is left of Request.MinHold. Call it
+// before the Release of a lock under which nothing was done, so that another can do it. It sends
+// nothing.
+func (l *Lock) DropMinHold() { l.load().dropMinHold() }
 
 // Hold returns the lock as strategies and middleware act on it. Programs that acquire locks do not
 // need it.

@@ -22,12 +22,15 @@ func TestMinHoldOfRelease(t *testing.T) {
 		minHold time.Duration
 		work    time.Duration
 		keeps   bool
+		drop    bool
 	}{
-		{"none", 0, 0, false},
-		{"at once", minHold, 0, true},
-		{"later", minHold, minHold - 1, true},
-		{"at the end", minHold, minHold, false},
-		{"after the end", minHold, 2 * minHold, false},
+		{name: "none"},
+		{name: "none, dropped", drop: true},
+		{name: "at once", minHold: minHold, keeps: true},
+		{name: "at once, dropped", minHold: minHold, drop: true},
+		{name: "later", minHold: minHold, work: minHold - 1, keeps: true},
+		{name: "at the end", minHold: minHold, work: minHold},
+		{name: "after the end", minHold: minHold, work: 2 * minHold},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -47,6 +50,9 @@ func TestMinHoldOfRelease(t *testing.T) {
 				rest := (max(tt.minHold-tt.work, 0) + time.Millisecond - 1).Truncate(time.Millisecond)
 				if got := lock.Handle().Grant().MinHold; got != rest {
 					t.Errorf("the Handle has a MinHold of %v, want %v", got, rest)
+				}
+				if tt.drop {
+					lock.DropMinHold()
 				}
 				wantError(t, "Release", lock.Release(t.Context()))
 				ops := l.asked()

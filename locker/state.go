@@ -114,7 +114,7 @@ func (l *lockState) restOfMinHold() time.Duration {
 	return (left + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// dropMinHold makes the release free the name: the caller never got the lock.
+// dropMinHold is Lock.DropMinHold.
 func (l *lockState) dropMinHold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

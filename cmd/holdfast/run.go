@@ -166,6 +166,7 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 	lock, err := acquire(waiting, l, req, f.connect, showHolder)
 	switch sig := interrupted(); {
 	case err == nil && sig != nil: // it came too late to end the acquire
+		lock.DropMinHold()
 		_ = lock.Release(ctx)
 		return statusOnly(statusSignal + signalNumber(sig))
 	case sig != nil:
@@ -179,6 +180,9 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 	}
 
 	status, err := f.supervise(lock.Done(), lock.Err, signals, start{path, argv, environment(name, lock.Fence())})
+	if err != nil { // the command was not started: another may be
+		lock.DropMinHold()
+	}
 	err = errors.Join(err, f.release(lock, &status))
 	if err != nil {
 		return &statusError{status, err}
@@ -253,7 +257,8 @@ func (s start) command() *exec.Cmd {
 }
 
 // supervise runs a command until it ends, and returns its exit status. If lost is closed before,
-// it ends the command, unless onLost is "warn", and returns statusLost.
+// it ends the command, unless onLost is "warn", and returns statusLost. An error means that the
+// command was not started.
 func (f *commandFlags) supervise(lost <-chan struct{}, cause func() error, signals *signals, s start) (int, error) {
 	child, err := startChild(s.command(), f.onLost == "kill")
 	if err != nil {

@@ -187,6 +187,22 @@ func TestRunQuorumOutage(t *testing.T) {
 	}
 }
 
+// A command that cannot be started frees the name at once: another may run it.
+func TestRunMinHoldOfNothing(t *testing.T) {
+	t.Parallel()
+	env := at(redistest.Start(t, redistest.Options{}).Addr()) // with -count, the name would be taken the second time
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{script, "true"} {
+		_, errs, status := run(t, env, "run", "nothing", "--no-wait", "--min-hold", "1m", "--", command)
+		if want := map[string]int{script: statusCannotRun, "true": 0}[command]; status != want {
+			t.Errorf("%s: status %d, want %d: %s", command, status, want, errs)
+		}
+	}
+}
+
 func TestRunLost(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
