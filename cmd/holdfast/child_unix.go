@@ -36,6 +36,7 @@ func signalNumber(sig os.Signal) int {
 type child struct {
 	ended chan int // its exit status
 
+	adopts     bool // holdfast becomes the parent of processes that the command leaves behind
 	pid        int
 	tty        *os.File       // holdfast was in the foreground of this terminal; nil if there is none
 	foreground bool           // the command was given it, and has not been stopped since
@@ -48,7 +49,7 @@ type child struct {
 // startChild starts a command. With killWithParent the kernel kills it when holdfast dies, where it
 // can.
 func startChild(cmd *exec.Cmd, killWithParent bool) (*child, error) {
-	c := &child{ended: make(chan int, 1), tty: foregroundTerminal(), stopSignal: syscall.SIGTSTP}
+	c := &child{ended: make(chan int, 1), adopts: adoptOrphans(), tty: foregroundTerminal(), stopSignal: syscall.SIGTSTP}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if c.tty != nil && isTerminal(0) && isTerminal(1) && isTerminal(2) {
 		c.foreground = true
@@ -136,12 +137,11 @@ func (c *child) catchStops() (end func()) {
 }
 
 // wait waits for the end of the command, and returns its exit status. If Ctrl-Z stops the command,
-// holdfast stops too, until the shell lets it go on. Its lock is not renewed meanwhile. As the
-// first process of a container, holdfast inherits processes whose parents have ended, and waits for
-// these too.
+// holdfast stops too, until the shell lets it go on. Its lock is not renewed meanwhile. It waits for
+// the orphans that holdfast adopts too.
 func (c *child) wait() int {
 	whom := c.pid
-	if isInit() {
+	if c.adopts {
 		whom = -1
 	}
 	for {
@@ -172,13 +172,10 @@ func (c *child) wait() int {
 	}
 }
 
-// isInit reports whether holdfast is the first process of a container.
-func isInit() bool { return os.Getpid() == 1 }
-
-// reapOrphans waits for processes that holdfast inherited as the first one of a container, and that
-// have ended: they would count as members of their group.
-func reapOrphans() {
-	for isInit() {
+// reapOrphans waits for the processes that holdfast adopted, and that have ended: they would count as
+// members of their group.
+func (c *child) reapOrphans() {
+	for c.adopts {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
 			return
 		}
@@ -235,7 +232,7 @@ func (c *child) kill() { c.signal(syscall.SIGKILL) }
 // of a group is not reused while it has members, even if its first process has ended.
 func (c *child) awaitGroup(timeout <-chan time.Time) {
 	for syscall.Kill(-c.pid, 0) == nil {
-		reapOrphans()
+		c.reapOrphans()
 		select {
 		case <-timeout:
 			_ = syscall.Kill(-c.pid, syscall.SIGKILL)

@@ -2,7 +2,14 @@
 
 package main
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // dieWithParent does nothing: this system cannot kill a command when its parent dies.
 func dieWithParent(*syscall.SysProcAttr) {}
+
+// adoptOrphans reports whether holdfast becomes the parent of processes whose parents end before
+// them: here only as the first process of a container.
+func adoptOrphans() bool { return os.Getpid() == 1 }
