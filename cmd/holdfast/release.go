@@ -48,7 +48,7 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 			if err != nil {
 				return withStatus(err)
 			}
-			return withStatus(printState(os.Stdout, args[0], state, asJSON))
+			return withStatus(printEnded(os.Stdout, args[0], state, asJSON))
 		},
 		ValidArgsFunction: o.completeName,
 	}

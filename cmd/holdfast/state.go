@@ -57,6 +57,22 @@ func printState(w io.Writer, name string, s locker.State, asJSON bool) error {
 	return printed(err)
 }
 
+// printEnded prints what release ended: the state of the lock before. Another may hold it by now.
+func printEnded(w io.Writer, name string, before locker.State, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, struct {
+			Name  string   `json:"name"`
+			Ended lockJSON `json:"ended"`
+		}{strings.ToValidUTF8(name, "\uFFFD"), newLockJSON(name, before)})
+	}
+	ended := describe(before)
+	if before.Holds == 0 {
+		ended = "a minimum hold that kept it taken" + waiting(before) + fence(before)
+	}
+	_, err := fmt.Fprintf(w, "%s  ended: %s\n", printable(name), ended)
+	return printed(err)
+}
+
 // describe says in words who holds a lock.
 func describe(s locker.State) string {
 	if !s.Held {

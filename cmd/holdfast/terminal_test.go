@@ -201,7 +201,7 @@ func TestReleaseAsks(t *testing.T) {
 	}
 	term := atTerminal(t, s, "", "release", "asked")
 	term.send(t, "", "End this hold?", 1)
-	term.send(t, "yes\n", "asked  released", 2)
+	term.send(t, "yes\n", "asked  ended: a minimum hold that kept it taken", 1)
 	eventually(t, "the hold is ended", func() bool { return !held(t, s, "asked") })
 	term = atTerminal(t, s, "", "release", "asked")
 	term.send(t, "", "lock is not held", 1)

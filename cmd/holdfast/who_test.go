@@ -47,7 +47,7 @@ func TestWhoWatchRelease(t *testing.T) {
 		t.Errorf("who prints %q", out)
 	}
 	status(statusUsage, "release", "operator")
-	if out := status(0, "release", "--force", "operator", "--json"); !strings.Contains(out, `"note":"me"`) {
+	if out := status(0, "release", "--force", "operator", "--json"); !strings.HasPrefix(out, `{"name":"operator","ended":{"name":"operator","held":true,`) || !strings.Contains(out, `"note":"me"`) {
 		t.Errorf("release prints %q", out)
 	}
 	if l := next(); l.Held {
