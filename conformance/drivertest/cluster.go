@@ -187,22 +187,27 @@ func silentNodeDelaysNoOther(t *caseT) {
 	}
 }
 
-// waysToSend returns all the ways in which the driver sends a command about one key.
+// waysToSend returns all the ways in which the driver sends a command about one key. They overwrite
+// their slices at the end, so that the race detector reports late reads.
 func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, string) error {
 	ways := map[string]func(context.Context, driver.Driver, string) error{setNX.name: setNX.send, eval.name: eval.send}
 	if !t.Lacks(FeatureBatch) {
 		ways["EvalMany"] = func(ctx context.Context, drv driver.Driver, key string) error {
 			call := driver.Call{Script: countScript, Keys: []string{key}}
+			calls := []driver.Call{call, call}
 			var errs error
-			for _, r := range t.batcher(drv).EvalMany(ctx, []driver.Call{call, call}) {
+			for _, r := range t.batcher(drv).EvalMany(ctx, calls) {
 				errs = errors.Join(errs, r.Err)
 			}
+			call.Keys[0], calls[0], calls[1] = "overwritten", driver.Call{}, driver.Call{}
 			return errs
 		}
 	}
 	if !t.Lacks(FeatureReplicas) {
 		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver, key string) error {
-			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, vain)
+			keys := []string{key}
+			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, keys, nil, 1, vain)
+			keys[0] = "overwritten"
 			return err
 		}
 	}

@@ -101,6 +101,7 @@ var flawedDrivers = []struct {
 		},
 		[]string{
 			"a cancel returns soon", "a deadline returns soon", "a bounded context returns soon", "an ended context sends nothing",
+			"a call returns while its client connects",
 		},
 	},
 	{

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
@@ -27,15 +29,17 @@ var outcomeCases = []testCase{
 		name: "a cancel returns soon", on: suite.OneAddress,
 		why: "a client that waits for its read timeout blocks the caller far longer than it asked",
 		run: func(t *caseT) {
-			endedContextReturns(t, context.Canceled, 0, endings[context.Canceled])
+			endedContextReturns(t, context.Canceled, 0, latency, endings[context.Canceled])
 		},
 	},
 	{
 		name: "a deadline returns soon", on: suite.OnlyMemory,
 		why: "a command of unknown outcome can be resent within the lease only if the wait for it ends in time",
 		run: func(t *caseT) {
-			endedContextReturns(t, context.DeadlineExceeded, soon,
+			endedContextReturns(t, context.DeadlineExceeded, soon, soon+latency,
 				func(t *caseT, _ <-chan struct{}) (context.Context, func()) { return context.WithTimeout(t.Ctx, soon) })
+			endedContextReturns(t, context.DeadlineExceeded, 0, soon+lateBy+latency,
+				func(t *caseT, _ <-chan struct{}) (context.Context, func()) { return late(t.Ctx) })
 		},
 	},
 	{
@@ -43,13 +47,18 @@ var outcomeCases = []testCase{
 		why: "strategies bound each send by driver.Bound, over parents that can end and over those that cannot",
 		run: func(t *caseT) {
 			for _, parent := range []context.Context{t.Ctx, context.Background()} {
-				endedContextReturns(t, context.DeadlineExceeded, soon,
+				endedContextReturns(t, context.DeadlineExceeded, soon, soon+latency,
 					func(*caseT, <-chan struct{}) (context.Context, func()) {
 						bound := driver.Bound(parent, soon)
 						return bound, bound.Stop
 					})
 			}
 		},
+	},
+	{
+		name: "a call returns while its client connects", on: suite.OnlyMemory,
+		why: "a client may dial, log in or write without a look at the context, and callers wait for its connection",
+		run: callReturnsWhileConnecting,
 	},
 	{
 		name: "a hopeless deadline slows nobody else", on: suite.OnlyMemory,
@@ -111,6 +120,23 @@ var endings = map[error]func(t *caseT, hit <-chan struct{}) (context.Context, fu
 		return b, b.Stop
 	},
 }
+
+// lateBy is longer than drivers wait for a reply after the deadline of a context.
+const lateBy = 3 * time.Second
+
+// late returns a context that ends after its deadline, as when the timer of a connection's deadline
+// fires before that of the context.
+func late(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(parent, soon+lateBy)
+	return lateContext{ctx, time.Now().Add(soon)}, cancel
+}
+
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (l lateContext) Deadline() (time.Time, bool) { return l.deadline, true }
 
 // endsHere reports whether a context that ends with err ends during the command of a case: on real
 // servers a deadline may pass before.
@@ -233,9 +259,9 @@ func refusedConnectionSendsNothing(t *caseT) {
 	}
 }
 
-// endedContextReturns withholds replies and requests and demands that each command returns after so
-// long in fake time, as its context ends.
-func endedContextReturns(t *caseT, want error, after time.Duration,
+// endedContextReturns withholds replies and requests and demands that each command returns between
+// two times in fake time, as its context ends.
+func endedContextReturns(t *caseT, want error, earliest, latest time.Duration,
 	newContext func(t *caseT, hit <-chan struct{}) (context.Context, func())) {
 	p, drv := t.Proxied()
 	t.warm(drv, countScript)
@@ -248,17 +274,116 @@ func endedContextReturns(t *caseT, want error, after time.Duration,
 			began := time.Now()
 			err := t.Call(what, func() error { return c.send(ctx, drv, key) })
 			stop()
-			if took := time.Since(began); t.inFakeTime() && (took < after || took > after+latency) {
-				t.Errorf("%s: it returned after %v, want %v", what, took, after)
+			if took := time.Since(began); t.inFakeTime() && (took < earliest || took > latest) {
+				t.Errorf("%s: it returned after %v, want between %v and %v", what, took, earliest, latest)
 			}
 			t.Is(err, want, "%s", what)
 			t.Event(trap.Hit(), what)
 			t.unknown(err, what)
+			var answered atomic.Pointer[error]
+			pending, isPending := errors.AsType[*driver.PendingError](err)
+			if isPending {
+				pending.OnAnswer(func(_ any, err error) { answered.Store(&err) })
+			}
 			trap.Release()
 			t.Eventually("the command has run after all", func() bool { return c.ran(t, key) == 1 })
 			t.SentOnce(p, key, what)
+			if isPending {
+				t.Eventually("the late answer is reported", func() bool { return answered.Load() != nil })
+				t.OK(*answered.Load(), "%s: the late answer", what)
+			}
 		}
 	}
+}
+
+// callReturnsWhileConnecting cuts the connections of a client whose next ones get stuck, makes calls
+// in each way to send, and demands that they return as their context ends.
+func callReturnsWhileConnecting(t *caseT) {
+	ways := t.waysToSend()
+	if !t.Lacks(FeatureSubscribe) {
+		ways["Subscribe"] = func(ctx context.Context, drv driver.Driver, key string) error {
+			_, err := drv.Subscribe(ctx, key)
+			return err
+		}
+	}
+	for _, place := range []string{"dial", "silent server", "write"} {
+		for want, newContext := range map[error]func() (context.Context, func()){
+			context.Canceled: func() (context.Context, func()) {
+				ctx, cancel := context.WithCancel(t.Ctx)
+				time.AfterFunc(soon, cancel)
+				return ctx, cancel
+			},
+			context.DeadlineExceeded: func() (context.Context, func()) { return endings[context.DeadlineExceeded](t, nil) },
+		} {
+			drv, free := t.stuckWhileConnecting(place)
+			var calls sync.WaitGroup
+			for name, send := range ways {
+				what := fmt.Sprintf("%s, %s, %v", name, place, want)
+				for range 16 {
+					key := t.Key()
+					calls.Go(func() {
+						var err error
+						for range 20 { // some find connections that were cut
+							ctx, stop := newContext()
+							began := time.Now()
+							err = send(ctx, drv, key)
+							stop()
+							if took := time.Since(began); took > soon+latency {
+								t.Errorf("%s: it returned after %v, want %v", what, took, soon)
+							}
+							if errors.Is(err, want) {
+								break
+							}
+						}
+						t.Is(err, want, "%s", what)
+						if place == "dial" && (name == setNX.name || name == eval.name) {
+							t.Is(err, driver.ErrNotSent, "%s", what)
+						}
+					})
+				}
+			}
+			ended := suite.Background(func() error { calls.Wait(); return nil })
+			t.Pause(t.Limit)
+			t.Promptly("Close", func() { _ = drv.Close() }) // any error is right
+			free()
+			t.OK(t.Result(ended, "the calls"), "the calls")
+		}
+	}
+}
+
+// stuckWhileConnecting makes a driver that has lost its connections. The next ones are stuck in a
+// place until free is called.
+func (t *caseT) stuckWhileConnecting(place string) (drv driver.Driver, free func()) {
+	p := t.Server.Proxy(t.TB)
+	t.Server.Mini.RequireAuth("secret") // so that clients wait for an answer when they connect
+	defer t.Server.Mini.RequireAuth("")
+	target, freed := t.Through(p), make(chan struct{})
+	target.Password = "secret"
+	free = sync.OnceFunc(func() { p.Thaw(); close(freed) })
+	t.Cleanup(free)
+	var stuck atomic.Bool
+	dial := target.Dial
+	target.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		switch {
+		case !stuck.Load() || place == "silent server":
+			return dial(ctx, network, addr)
+		case place == "dial": // as over TLS, it does not look at ctx
+			<-freed
+			return dial(context.WithoutCancel(ctx), network, t.Server.Target.Addrs[0])
+		default: // a pipe takes no byte that is not read
+			near, far := net.Pipe()
+			go func() { <-freed; _ = far.Close() }()
+			return near, nil
+		}
+	}
+	drv = t.Dial(target)
+	for range 100 { // an adapter may trust a connection only then
+		t.warm(drv, countScript)
+	}
+	stuck.Store(true)
+	p.Freeze()
+	p.CutAll()
+	return drv, free
 }
 
 // hopelessDeadlineSlowsNobody makes many concurrent calls over a slow link, before and after a few

@@ -1,12 +1,18 @@
 package goredis_test
 
 import (
+	"context"
+	"net"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
 func TestDriver(t *testing.T) {
@@ -31,4 +37,36 @@ func TestDefaults(t *testing.T) {
 		t.Parallel()
 		conformance.Run(t, conformance.Harness{Dial: clients.GoredisDefaults})
 	})
+}
+
+// TestKinds runs the suite for adapters over the other kinds of client. One of a cluster with ReadOnly
+// waits for the list of commands with a mutex, which a bubble does not know.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	for name, kind := range kinds {
+		if name == "single" || name == "cluster with ReadOnly" { // the first is as in TestDriver
+			continue
+		}
+		h := drivertest.Harness{
+			On: []drivertest.Kind{drivertest.Memory},
+			Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+				client := kind(&redis.Options{
+					Addr: "192.0.2.1:6379", Password: target.Password, ContextTimeoutEnabled: name == "cluster",
+					PoolSize: 1000, Protocol: 2, // so that no timer of a pool and no handshake leaves the bubble
+					Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+						return target.Dial(ctx, network, target.Addrs[0])
+					},
+				})
+				tb.Cleanup(func() { _ = client.Close() })
+				return goredis.New(client)
+			},
+		}
+		if name == "unknown" {
+			h.Lacks = []drivertest.Feature{drivertest.FeatureReplicas}
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			drivertest.Run(t, h)
+		})
+	}
 }

@@ -3,13 +3,8 @@ package goredis_test
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
-	"net"
 	"runtime"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,25 +16,6 @@ var testScript = driver.NewScript(`return redis.call("INCR", KEYS[1])`)
 
 // patience is how long a call's context lasts, in the fake time of a bubble.
 const patience = time.Second
-
-// contexts are those that a call may come with; each ends after patience. stop frees it, as a
-// strategy would.
-var contexts = map[string]func() (ctx context.Context, stop func()){
-	"bounded": func() (context.Context, func()) {
-		b := driver.Bound(context.Background(), patience)
-		return b, b.Stop
-	},
-	"bounded by its parent": func() (context.Context, func()) {
-		parent, cancel := context.WithTimeout(context.Background(), patience)
-		b := driver.Bound(parent, time.Hour)
-		return b, func() { b.Stop(); cancel() }
-	},
-	"canceled": func() (context.Context, func()) {
-		ctx, cancel := context.WithCancel(context.Background())
-		timer := time.AfterFunc(patience, cancel)
-		return ctx, func() { timer.Stop(); cancel() }
-	},
-}
 
 // operations are the calls that send something.
 var operations = map[string]func(ctx context.Context, drv driver.Driver) error{
@@ -87,99 +63,6 @@ var setups = map[string]struct {
 	"cluster, no deadlines":     {cluster, redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}},
 	"of an unknown type":        {unknown, redis.Options{}},
 	"of an unknown type, obeys": {unknown, redis.Options{ContextTimeoutEnabled: true}},
-}
-
-// stuck makes opts' client get stuck somewhere until awake is closed.
-var stuck = map[string]func(opts *redis.Options, awake chan struct{}){
-	"dialing": func(opts *redis.Options, awake chan struct{}) {
-		opts.Dialer = func(context.Context, string, string) (net.Conn, error) { // as over TLS, it ignores its context
-			<-awake
-			return nil, errors.New("no route")
-		}
-	},
-	"handshake": func(opts *redis.Options, awake chan struct{}) {
-		opts.Dialer = func(context.Context, string, string) (net.Conn, error) {
-			near, far := net.Pipe()
-			go func() { _, _ = io.Copy(io.Discard, far) }()
-			go func() { <-awake; _ = far.Close() }() // a client without timeouts has no other end
-			return near, nil
-		}
-	},
-	"write": func(opts *redis.Options, awake chan struct{}) {
-		opts.Dialer = func(context.Context, string, string) (net.Conn, error) {
-			near, far := net.Pipe()
-			go func() { <-awake; _ = far.Close() }()
-			return near, nil
-		}
-	},
-	"reply": func(opts *redis.Options, _ chan struct{}) {
-		f := &fake{answer: func(words []string) string {
-			if words[0] == "command" { // a ReadOnly cluster client asks for the list of commands
-				return "*0\r\n"
-			}
-			return silence
-		}}
-		opts.Dialer = f.dial
-	},
-}
-
-func TestCallsEndWithTheirContext(t *testing.T) {
-	t.Parallel()
-	for clientName, c := range setups {
-		for place, getStuck := range stuck {
-			for ctxName, newContext := range contexts {
-				for opName, operation := range operations {
-					t.Run(strings.Join([]string{clientName, place, ctxName, opName}, "/"), func(t *testing.T) {
-						t.Parallel()
-						synctest.Test(t, func(t *testing.T) {
-							rest(t)
-							opts := c.opts
-							awake := make(chan struct{})
-							getStuck(&opts, awake)
-							opts.Addr = "192.0.2.1:6379"
-							drv := newDriver(t, c.kind(&opts))
-							defer close(awake)
-
-							ctx, stop := newContext()
-							defer stop()
-							started := time.Now()
-							err := operation(ctx, drv)
-							if errors.Is(err, errors.ErrUnsupported) { // WAIT, of a client of an unknown type
-								return
-							}
-							if took := time.Since(started); took != patience {
-								t.Errorf("took %v, want exactly %v", took, patience)
-							}
-							synctest.Wait() // ctx's timer and the client's fire at the same instant
-							if !errors.Is(err, ctx.Err()) {
-								t.Errorf("error %v, want %v in its chain", err, ctx.Err())
-							}
-							// Only "reply" gets beyond the handshake.
-							if want := place != "reply"; opName != "Subscribe" && errors.Is(err, driver.ErrNotSent) != want {
-								t.Errorf("error %v: known not to be sent: %t, want %t", err, !want, want)
-							}
-						})
-					})
-				}
-			}
-		}
-	}
-}
-
-// When the deadline was hit by the client's i/o timeout, both can be found.
-func TestTimeoutKeepsTheClientsError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{answer: func([]string) string { return silence }}
-		drv := newDriver(t, redis.NewClient(f.options()))
-		ctx := driver.Bound(context.Background(), patience)
-		defer ctx.Stop()
-		_, err := drv.SetNX(ctx, "k", "v", time.Minute)
-		var timeout net.Error
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() || driver.NotExecuted(err) {
-			t.Errorf("error %v, want an open outcome, DeadlineExceeded and the client's timeout", err)
-		}
-	})
 }
 
 // A goroutine is spent only where nothing cheaper ends the call: when it may be canceled, or the

@@ -3,7 +3,6 @@ package goredis_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -40,34 +39,6 @@ func TestRepliesToSetNX(t *testing.T) {
 		}
 		if n := f.count("SET"); n != 1 {
 			t.Errorf("answered %q: %d SETs were sent, want 1", tt.reply, n)
-		}
-	}
-}
-
-// A lost reply leaves the outcome open, and go-redis, which would send again by itself, does not.
-func TestLostReplyIsNotSentAgain(t *testing.T) {
-	t.Parallel()
-	for kindName, kind := range kinds {
-		for _, retries := range []int{0, -1, 10} {
-			t.Run(fmt.Sprintf("%s/MaxRetries=%d", kindName, retries), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					rest(t)
-					f := &fake{answer: func([]string) string { return hangUp }}
-					opts := f.options()
-					opts.MaxRetries = retries
-					drv := newDriver(t, kind(opts))
-					for _, name := range []string{"SetNX", "Eval", "EvalMany"} {
-						err := operations[name](t.Context(), drv)
-						if err == nil || driver.NotExecuted(err) {
-							t.Errorf("%s: error %v, want one that leaves the outcome open", name, err)
-						}
-					}
-					if set, eval := f.count("SET"), f.count("EVALSHA"); set != 1 || eval != 2 { // of EvalMany's the first is seen
-						t.Errorf("%d SET and %d EVALSHA were sent, want 1 and 2", set, eval)
-					}
-				})
-			})
 		}
 	}
 }

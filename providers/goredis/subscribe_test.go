@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +18,47 @@ import (
 // confirm answers SUBSCRIBE and UNSUBSCRIBE.
 func confirm(words []string) string {
 	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n", len(words[0]), words[0], len(words[1]), words[1])
+}
+
+// A connection that takes no more bytes holds nobody up: neither who subscribes nor who leaves.
+func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rest(t)
+		awake := make(chan struct{})
+		defer close(awake)
+		f := &fake{answer: func(words []string) string {
+			if words[1] == "stuck" {
+				<-awake // reads no more
+				return hangUp
+			}
+			return confirm(words)
+		}}
+		opts := f.options()
+		opts.WriteTimeout = time.Hour
+		drv := newDriver(t, redis.NewClient(opts))
+		first, err := drv.Subscribe(t.Context(), "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		started := time.Now()
+		for i, channel := range []string{"stuck", "waits for it", "too"} {
+			ctx := driver.Bound(context.Background(), patience)
+			_, err := drv.Subscribe(ctx, channel)
+			ctx.Stop()
+			if took, want := time.Since(started), time.Duration(i+1)*patience; took != want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: error %v after %v, want DeadlineExceeded after %v", channel, err, took, want)
+			}
+		}
+		started = time.Now()
+		if err := first.Close(); err != nil || time.Since(started) != 0 {
+			t.Errorf("Subscription.Close: %v after %v", err, time.Since(started))
+		}
+		if err := drv.Close(); err != nil || time.Since(started) != 0 {
+			t.Errorf("Close: %v after %v", err, time.Since(started))
+		}
+	})
 }
 
 // A PubSub that loses its connection dials again and subscribes again without a word. Ours must
@@ -79,79 +119,6 @@ func TestPubSubDoesNotReconnectByItself(t *testing.T) {
 	}
 }
 
-// A connection that takes no more bytes holds nobody up: neither who subscribes nor who leaves.
-func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rest(t)
-		awake := make(chan struct{})
-		defer close(awake)
-		f := &fake{answer: func(words []string) string {
-			if words[1] == "stuck" {
-				<-awake // reads no more
-				return hangUp
-			}
-			return confirm(words)
-		}}
-		opts := f.options()
-		opts.WriteTimeout = time.Hour
-		drv := newDriver(t, redis.NewClient(opts))
-		first, err := drv.Subscribe(t.Context(), "first")
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		started := time.Now()
-		for i, channel := range []string{"stuck", "waits for it", "too"} {
-			ctx := driver.Bound(context.Background(), patience)
-			_, err := drv.Subscribe(ctx, channel)
-			ctx.Stop()
-			if took, want := time.Since(started), time.Duration(i+1)*patience; took != want || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: error %v after %v, want DeadlineExceeded after %v", channel, err, took, want)
-			}
-		}
-		started = time.Now()
-		if err := first.Close(); err != nil || time.Since(started) != 0 {
-			t.Errorf("Subscription.Close: %v after %v", err, time.Since(started))
-		}
-		if err := drv.Close(); err != nil || time.Since(started) != 0 {
-			t.Errorf("Close: %v after %v", err, time.Since(started))
-		}
-	})
-}
-
-// Close does not wait for a connection that is being opened.
-func TestCloseWhileDialing(t *testing.T) {
-	t.Parallel()
-	for place, getStuck := range stuck {
-		if place == "reply" {
-			continue
-		}
-		synctest.Test(t, func(t *testing.T) {
-			rest(t)
-			awake := make(chan struct{})
-			defer close(awake)
-			opts := (&fake{}).options()
-			getStuck(opts, awake)
-			drv := newDriver(t, redis.NewClient(opts))
-			var failed atomic.Bool
-			go func() {
-				_, err := drv.Subscribe(context.Background(), "c")
-				failed.Store(errors.Is(err, driver.ErrClosed))
-			}()
-			synctest.Wait()
-			started := time.Now()
-			if err := drv.Close(); err != nil || time.Since(started) != 0 {
-				t.Errorf("%s: Close: %v after %v", place, err, time.Since(started))
-			}
-			synctest.Wait()
-			if !failed.Load() {
-				t.Errorf("%s: Subscribe did not end with ErrClosed", place)
-			}
-		})
-	}
-}
-
 // A connection that came too late is closed.
 func TestLateConnectionIsClosed(t *testing.T) {
 	t.Parallel()
@@ -179,35 +146,4 @@ func TestLateConnectionIsClosed(t *testing.T) {
 			t.Errorf("%d connections are open", n)
 		}
 	})
-}
-
-// What the server says against a subscription is a ServerError with its text. The connection is
-// kept where it refused a channel alone.
-func TestSubscribeRefused(t *testing.T) {
-	t.Parallel()
-	const text = "NOPERM this user has no permissions to access one of the channels used as arguments"
-	for kindName, kind := range kinds {
-		for kept, f := range []*fake{
-			{unsubscribe: "-" + text + "\r\n"},
-			{answer: func([]string) string { return "-" + text + "\r\n" }},
-		} {
-			synctest.Test(t, func(t *testing.T) {
-				rest(t)
-				client := kind(f.options())
-				_, err := newDriver(t, client).Subscribe(t.Context(), "c")
-				var reply *driver.ServerError
-				if !errors.As(err, &reply) || reply.Text != text {
-					t.Errorf("%s: error %v, want a ServerError %q", kindName, err, text)
-				}
-				synctest.Wait()
-				most := kept
-				if _, cluster := client.(*redis.ClusterClient); cluster {
-					most *= 2 // another one for SSUBSCRIBE
-				}
-				if n := int(f.conns.Load()); n < kept || n > most {
-					t.Errorf("%s: %d connections are open, want %d to %d", kindName, n, kept, most)
-				}
-			})
-		}
-	}
 }

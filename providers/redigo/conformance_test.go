@@ -36,7 +36,8 @@ func TestPools(t *testing.T) {
 				On: []drivertest.Kind{drivertest.Memory},
 				Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 					pool := kind(func(ctx context.Context) (redis.Conn, error) {
-						return redis.DialContext(ctx, "tcp", target.Addrs[0], redis.DialContextFunc(target.Dial))
+						return redis.DialContext(ctx, "tcp", target.Addrs[0], redis.DialContextFunc(target.Dial),
+							redis.DialPassword(target.Password))
 					})
 					tb.Cleanup(func() { _ = pool.Close() })
 					return redigo.New(pool)

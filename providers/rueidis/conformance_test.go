@@ -50,6 +50,7 @@ func TestModes(t *testing.T) {
 				On: []drivertest.Kind{drivertest.Memory},
 				Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 					opts := single(target.Dial, target.Addrs[0])
+					opts.Password = target.Password
 					set(&opts)
 					opts.PipelineMultiplex = -1 // as clients.Rueidis
 					client, err := redis.NewClient(opts)

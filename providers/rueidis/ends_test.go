@@ -1,12 +1,12 @@
+//realtime:ok in the bubbles of clients
+
 package rueidis_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	redis "github.com/redis/rueidis"
@@ -16,39 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
-
-// contexts are those that a call may come with; each ends after patience. The client's own timeouts
-// are an hour away.
-var contexts = map[string]func() (ctx context.Context, stop context.CancelFunc){
-	"cancel": func() (context.Context, context.CancelFunc) {
-		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(patience, cancel)
-		return ctx, cancel
-	},
-	"cancel long before the deadline": func() (context.Context, context.CancelFunc) {
-		ctx, cancel := context.WithTimeout(context.Background(), forever)
-		time.AfterFunc(patience, cancel)
-		return ctx, cancel
-	},
-	"cancel of what is bounded": func() (context.Context, context.CancelFunc) {
-		parent, cancel := context.WithCancel(context.Background())
-		ctx := driver.Bound(parent, forever)
-		time.AfterFunc(patience, cancel)
-		return ctx, ctx.Stop
-	},
-	"deadline": func() (context.Context, context.CancelFunc) {
-		return context.WithTimeout(context.Background(), patience)
-	},
-	"bound": func() (context.Context, context.CancelFunc) {
-		ctx := driver.Bound(context.Background(), patience)
-		return ctx, ctx.Stop
-	},
-	"bound of what may be cancelled": func() (context.Context, context.CancelFunc) {
-		parent, cancel := context.WithCancel(context.Background())
-		ctx := driver.Bound(parent, patience)
-		return ctx, func() { ctx.Stop(); cancel() }
-	},
-}
 
 // operations are the calls that send something.
 var operations = []func(ctx context.Context, drv driver.Driver, key string) error{
@@ -91,60 +58,6 @@ func login(m *memredis.Server, opts redis.ClientOption) redis.ClientOption {
 	opts.Password = "secret"
 	m.RequireAuth(opts.Password)
 	return opts
-}
-
-// A call returns when its context ends: where the server accepts connections and is silent, whether
-// the client has connected to it or not. It does not look at ctx while it introduces itself, and
-// other calls wait for the same connection.
-func TestCallsEndWithTheirContext(t *testing.T) {
-	t.Parallel()
-	for mode, set := range clientModes {
-		for ctxName, newContext := range contexts {
-			for _, n := range []int{1, 16, 64} {
-				for _, before := range []int{0, 100} {
-					for _, broken := range []bool{false, true} {
-						t.Run(fmt.Sprintf("%s/%s/%d at once after %d, connection broken %v", mode, ctxName, n, before, broken), func(t *testing.T) {
-							t.Parallel()
-							clients.Bubble(t, func(t *testing.T) {
-								m, p := clients.Proxied(t)
-								opts := login(m, single(m.Net.Dial, p.Addr()))
-								set(&opts)
-								if opts.ConnWriteTimeout, opts.Dialer.Timeout = forever, forever; broken {
-									opts.PipelineMultiplex = -1
-								}
-								drv := dial(t, opts)
-								t.Cleanup(p.CutAll) // else the client's Close waits for the silent server
-								answered(t, drv, before)
-								if broken {
-									p.Fail("broken", faultproxy.Cut)
-									if _, err := drv.SetNX(t.Context(), "broken", "v", time.Minute); err == nil {
-										t.Error("SetNX on a connection that is cut: no error")
-									}
-									synctest.Wait()
-								}
-								p.Freeze()
-								ctx, stop := newContext()
-								defer stop()
-								began := time.Now()
-								for i, err := range workers(ctx, drv, n, len(operations), "k") {
-									if !errors.Is(err, ctx.Err()) {
-										t.Errorf("call %d: %v, want %v", i, err, ctx.Err())
-									}
-								}
-								if took := time.Since(began); took != patience {
-									t.Errorf("took %v, want exactly %v", took, patience)
-								}
-								began = time.Now()
-								if err := drv.Close(); err != nil || time.Since(began) != 0 {
-									t.Errorf("Close: %v after %v", err, time.Since(began))
-								}
-							})
-						})
-					}
-				}
-			}
-		}
-	}
 }
 
 // A connection that is dead does not say so: what is sent on it gets no answer, and the client's

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clients"
-	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -50,39 +49,6 @@ func pipelining() int {
 var parents = map[string]func(t *testing.T) context.Context{
 	"deadline":    func(*testing.T) context.Context { return context.Background() },
 	"cancellable": func(t *testing.T) context.Context { return t.Context() },
-}
-
-// The late answer to a lone caller's command is reported.
-func TestLoneCallersLateAnswer(t *testing.T) {
-	t.Parallel()
-	for name, parent := range parents {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			clients.Bubble(t, func(t *testing.T) {
-				m, p := clients.Proxied(t)
-				opts := single(m.Net.Dial, p.Addr())
-				opts.PipelineMultiplex = -1
-				drv := dial(t, opts)
-				answered(t, drv, 1)
-				trap := p.Fail("k", faultproxy.Stall)
-				ctx := driver.Bound(parent(t), patience)
-				defer ctx.Stop()
-				_, err := drv.SetNX(ctx, "k", "v", time.Minute)
-				pending, ok := errors.AsType[*driver.PendingError](err)
-				if !ok {
-					t.Fatalf("SetNX at a silent server: %v, want a PendingError", err)
-				}
-				reported := false
-				pending.OnAnswer(func(v any, err error) { reported = v == true && err == nil })
-				<-time.After(patience / 2)
-				trap.Release()
-				synctest.Wait()
-				if !reported {
-					t.Error("the late answer was not reported as true")
-				}
-			})
-		})
-	}
 }
 
 // While the client connects again nothing was sent, and of what its callers have left nothing is

@@ -9,6 +9,8 @@ import (
 	"net"
 
 	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // conn returns an idle connection to addr, or a new one.
@@ -80,7 +82,14 @@ func (d *Driver) connect(ctx context.Context, addr string) (*resp.Conn, error) {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	tcp, err := dial(ctx, "tcp", addr)
+	tcp, err := adapter.Await(ctx, func() (net.Conn, error) { return dial(ctx, "tcp", addr) })
+	if pending, ok := errors.AsType[*driver.PendingError](err); ok {
+		pending.OnAnswer(func(late any, err error) {
+			if err == nil {
+				_ = late.(net.Conn).Close() // it came too late
+			}
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
