@@ -186,7 +186,11 @@ func TestKeptHold(t *testing.T) {
 		four := b.with(semaphore.Config{Permits: 4, Resize: true})
 		refused(t, four, 3)
 		release(t, take(t, four, locker.Request{Permits: 2}))
+		keeper := take(t, four, locker.Request{TTL: time.Hour})
+		b.state(t, 1, 1)
 		sleep(20 * time.Second)
+		b.state(t, 1, 3)
+		release(t, keeper)
 		b.gone(t)
 	})
 }

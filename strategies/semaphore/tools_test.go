@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
@@ -106,12 +105,6 @@ func match(t *testing.T, err error, want ...error) {
 	if len(want) == 0 && err != nil {
 		t.Errorf("error %v, want none", err)
 	}
-}
-
-// leaseOf returns the Lease inside lock. It sends commands even after the Lock has ended.
-func leaseOf(lock *locker.Lock) (found lease.Lease) {
-	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
-	return found
 }
 
 // process returns a Locker that waits, as a process of its own has it.

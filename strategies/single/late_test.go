@@ -68,21 +68,6 @@ func TestRenewEndsWithTheLock(t *testing.T) {
 	}
 }
 
-// Release takes at most two attempt timeouts, whenever the outage turns from broken connections to
-// silence.
-func TestReleaseReturnsWithinTwoTimeouts(t *testing.T) {
-	run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
-		lock := b.acquire(t, locker.Request{TTL: 30 * time.Second})
-		b.drv.Then(append(times(9, fault{Err: errCut}), fault{Hang: true}, fault{Hang: true})...)
-		start := time.Now()
-		match(t, lock.Release(t.Context()), []error{locker.ErrUnknownOutcome}, nil)
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("it took %v", took)
-		}
-		b.wantFree(t, 5*time.Second)
-	})
-}
-
 // Contract 7: another strategy takes the name between the lost reply and the resend.
 func TestReleaseOfAKeyThatChangedItsType(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {

@@ -77,23 +77,6 @@ func TestMinHoldEndsWithLease(t *testing.T) {
 	})
 }
 
-// An acquire that was given up keeps nothing, however late it is executed.
-func TestMinHoldOfGivenUpAcquire(t *testing.T) {
-	run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		b.drv.Then(fault{Late: 3 * time.Second}, fault{Hang: true}, fault{Hang: true})
-		if _, err := b.Acquire(ctx, locker.Request{Name: name, TTL: time.Minute, MinHold: time.Minute}); !errors.Is(err, locker.ErrUnknownOutcome) {
-			t.Fatal(err)
-		}
-		b.drv.WaitLate()
-		if !b.m.Exists(name) {
-			t.Fatal("the acquire was not executed late")
-		}
-		b.wantFree(t, 2*time.Second)
-	})
-}
-
 // The waiters of the same and of other processes acquire the lock when MinHold has passed, in any
 // configuration, and at most one of them.
 func TestWaitersAtEndOfMinHold(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -55,68 +54,6 @@ func match(t *testing.T, err error, want, wantNot []error) {
 	}
 	if len(want) == 0 && err != nil {
 		t.Errorf("error %v, want none", err)
-	}
-}
-
-// Contract 7.
-func TestReleaseOfUnknownOutcome(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name    string
-		plan    []fault
-		late    time.Duration // release this long after the acquire
-		steal   bool          // the key is gone before
-		cancel  bool          // ctx is cancelled before
-		want    []error
-		wantNot []error
-		sent    int
-	}{
-		{name: "executed, then not there: success", plan: []fault{{Lose: true}}, sent: 2},
-		{name: "not executed, then executed: success", plan: []fault{{Hang: true}}, sent: 2},
-		{name: "not there at the first answer: lost", steal: true, want: []error{locker.ErrLost}, sent: 1},
-		{name: "after the Deadline: lost, and sent", late: 11 * time.Second, want: []error{locker.ErrLost}, sent: 1},
-		{name: "cancelled ctx: sent all the same", cancel: true, sent: 1},
-		{
-			name: "cancelled ctx, answer lost", cancel: true, plan: []fault{{Lose: true}},
-			want: []error{locker.ErrUnknownOutcome, context.Canceled}, wantNot: []error{locker.ErrNotHeld}, sent: 1,
-		},
-		{
-			name: "no answer at all", plan: []fault{{Hang: true}, {Hang: true}},
-			want: []error{locker.ErrUnknownOutcome}, wantNot: []error{locker.ErrNotHeld}, sent: 2,
-		},
-		{
-			name: "a server that may not write", plan: []fault{{Err: &driver.ServerError{Text: "READONLY no", Err: errCut}}},
-			want: []error{errCut}, wantNot: []error{locker.ErrNotHeld, locker.ErrUnknownOutcome}, sent: 1,
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
-				lock := b.acquire(t, locker.Request{TTL: 10 * time.Second})
-				time.Sleep(tt.late) //nolint:forbidigo // fake time
-				if tt.steal {
-					b.m.Del(name)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				if tt.cancel {
-					cancel()
-				}
-				b.drv.Then(tt.plan...)
-				start := time.Now()
-				err := lock.Release(ctx)
-				sent, took := b.drv.Sent(), time.Since(start)
-				match(t, err, tt.want, tt.wantNot)
-				if sent != tt.sent && len(tt.want) == 0 || sent < tt.sent {
-					t.Errorf("%d commands sent, want %d", sent, tt.sent)
-				}
-				if took > 2010*time.Millisecond {
-					t.Errorf("release took %v, want at most two attempt timeouts", took)
-				}
-				b.wantFree(t, time.Second)
-				match(t, lock.Release(ctx), []error{locker.ErrReleased}, nil)
-			})
-		})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -68,25 +66,6 @@ func TestRenewsAtAThirdOfTheLease(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Nothing is renewed after the release.
-func TestReleaseEndsIt(t *testing.T) {
-	inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
-		ctx, at := renewals(t)
-		lock := acquire(t, ctx, l, locker.Request{})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		before := len(at.list())
-		match(t, lock.Release(t.Context()))
-		other := server.Hold(locker.Request{Name: name, TTL: time.Hour})
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		if before < 6 || len(at.list()) != before {
-			t.Errorf("%d renewals, %d of them before the release", len(at.list()), before)
-		}
-		held(t, other)
-	})
 }
 
 // A released lock is forgotten long before its next renewal would be due.
@@ -175,20 +154,6 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// A hold that a renewal finds gone is lost at once.
-func TestGone(t *testing.T) {
-	inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
-		start := time.Now()
-		lock := acquire(t, t.Context(), l, locker.Request{})
-		server.Forget(name)
-		<-lock.Done()
-		if took := time.Since(start); took > ttl/3 {
-			t.Errorf("lost after %v; want at the first renewal", took)
-		}
-		match(t, lock.Err(), locker.ErrLost)
-	})
-}
-
 // A lock that cannot be renewed, or that ends for another reason, is forgotten.
 func TestLetsGo(t *testing.T) {
 	t.Parallel()
@@ -228,48 +193,6 @@ func TestRenewedByItsHolder(t *testing.T) {
 		held(t, lock)
 		match(t, lock.Release(t.Context()))
 	})
-}
-
-// Work under Do may take longer than the TTL, with the watchdog around retry or inside. A resumed
-// lock is watched too.
-func TestChains(t *testing.T) {
-	t.Parallel()
-	chains := map[string]func(dog, wait locker.Middleware) []locker.Middleware{
-		"retry outside":    func(dog, wait locker.Middleware) []locker.Middleware { return []locker.Middleware{wait, dog} },
-		"watchdog outside": func(dog, wait locker.Middleware) []locker.Middleware { return []locker.Middleware{dog, wait} },
-	}
-	for what, order := range chains {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := locker.Chain(lockertest.New(), order(locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{})))...)
-				var together int
-				var wg sync.WaitGroup
-				for range 3 {
-					wg.Go(func() {
-						match(t, locker.Do(t.Context(), l, locker.Request{Name: name, TTL: ttl}, func(ctx context.Context, lock *locker.Lock) error {
-							together++
-							time.Sleep(10 * ttl)
-							if together != 1 {
-								t.Errorf("%d holders", together)
-							}
-							together--
-							return ctx.Err()
-						}))
-					})
-				}
-				wg.Wait()
-
-				first := acquire(t, t.Context(), l, locker.Request{})
-				second, err := locker.Resume(t.Context(), l, first.Handle())
-				match(t, err)
-				time.Sleep(10 * ttl)
-				held(t, second)
-				match(t, first.Err(), locker.ErrLost)
-				match(t, second.Release(t.Context()))
-			})
-		})
-	}
 }
 
 // Ten thousand locks need no goroutine while no renewal is due.
