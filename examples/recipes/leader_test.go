@@ -1,3 +1,5 @@
+//realtime:ok what it waits for takes milliseconds
+
 package recipes_test
 
 import (

@@ -1,9 +1,8 @@
 package driver
 
 import (
+	"fmt"
 	"strings"
-
-	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
 // Sibling returns the name of a key or channel that belongs to key and, in a cluster, is in the
@@ -65,11 +64,11 @@ func hashTag(key string) (tag string, ok bool) {
 func CheckKey(what, key string) error {
 	for _, suffix := range [...]string{FenceSuffix, WaitersSuffix, WakeSuffix} {
 		if strings.HasSuffix(key, suffix) {
-			return Invalid(what, text.Quote(key), "one that does not end in "+suffix+", as the lock's own keys do")
+			return Invalid(what, fmt.Sprintf("%.64q", key), "one that does not end in "+suffix+", as the lock's own keys do")
 		}
 	}
 	if !HasSibling(key) {
-		return Invalid(what, text.Quote(key), `one with a hash tag "{...}" that is not empty, or without "}": `+
+		return Invalid(what, fmt.Sprintf("%.64q", key), `one with a hash tag "{...}" that is not empty, or without "}": `+
 			`no other key has its cluster slot otherwise`)
 	}
 	return nil

@@ -1,3 +1,5 @@
+//realtime:ok run is a bubble
+
 package reentrant_test
 
 import (
