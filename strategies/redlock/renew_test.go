@@ -188,22 +188,6 @@ func renewOnce(t *testing.T, c *cluster, all []state, quorum int, fenced bool) {
 	c.free("after the release")
 }
 
-// A node that was restored counts at the next renewal: with it there is a quorum when another
-// fails.
-func TestRestoredNodesCount(t *testing.T) {
-	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
-		lock := c.acquire(locker.Request{Owner: "me"})
-		synctest.Wait()
-		for _, i := range []int{0, 1, 2, 0, 1, 2} { // each loses its data in turn
-			c.nodes[i].Forget(name)
-			match(t, lock.Renew(t.Context(), 0))
-			c.heldBy("me", 3, "after a renewal")
-		}
-		match(t, lock.Release(t.Context()))
-		c.free("after the release")
-	})
-}
-
 // A renewal that hangs at a node is not sent again, and its answer counts when it comes.
 func TestRenewalsThatHangAreJoined(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: 100 * ms}, func(t *testing.T, c *cluster) {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -19,7 +20,7 @@ func overRWHash(t *testing.T, f func(t *testing.T, l *redlock.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
 		var nodes []locker.Locker
 		for range 3 {
-			_, drv := onMiniredis(t)
+			drv := clients.OpenMemory(t, clients.NewMemory(t))
 			nodes = append(nodes, locker.Must(rwhash.New(drv, rwhash.Config{})))
 		}
 		f(t, locker.Must(redlock.New(nodes, redlock.Config{})))

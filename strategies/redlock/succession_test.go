@@ -1,47 +1,12 @@
 package redlock_test
 
 import (
-	"errors"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
-
-// Each call comes before the slowest node has done the one before: late calls do not disturb it.
-func TestCallsInQuickSuccession(t *testing.T) {
-	t.Parallel()
-	unhurried := redlock.Config{AttemptTimeout: 20 * time.Second} // no node is down; the machine may be busy
-	succession(t, overHooked(t, 3, unhurried), 8, 100)
-}
-
-// succession calls everything on locks that does not change who holds them, and releases them.
-func succession(t *testing.T, l locker.Locker, holders, each int) {
-	t.Helper()
-	var wg sync.WaitGroup
-	for range holders { // so that what runs in the background comes late
-		wg.Go(func() {
-			for i := range each {
-				lock, err := l.Acquire(t.Context(), locker.Request{Name: lease.NewToken(), TTL: time.Hour, Fenced: i%2 > 0})
-				if err != nil {
-					t.Errorf("%d: acquire: %v", i, err)
-					return
-				}
-				for range 2 {
-					err = errors.Join(lock.Renew(t.Context(), 0), lock.Downgrade(t.Context()), lock.Upgrade(t.Context()))
-					if err != nil {
-						t.Errorf("%d: %v", i, err)
-					}
-				}
-				match(t, lock.Release(t.Context()))
-			}
-		})
-	}
-	wg.Wait()
-}
 
 // Node 2 is slow to give its node lock, and misses a long renewal and the downgrade: it is
 // exclusive then, for a shorter time than the lock. It is renewed before it counts for an upgrade.
