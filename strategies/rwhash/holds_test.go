@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -26,45 +25,6 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 		release(t, outer)
 		b.free(t)
 	})
-}
-
-// Many readers come and go, in either order. A late one enters a hash of expired holds.
-func TestManyReaders(t *testing.T) {
-	t.Parallel()
-	few := effort.Of(200, 500, 1000)
-	for what, n := range map[string]int{"last in first out": 2 * few, "first in first out": few} {
-		t.Run(what, func(t *testing.T) {
-			run(t, func(t *testing.T, b bench) {
-				locks := make([]*locker.Lock, n)
-				for i := range locks {
-					locks[i] = b.read(t, locker.Request{TTL: time.Hour + time.Duration(i)*time.Millisecond})
-				}
-				b.holds(t, n, locker.Shared)
-				for i := range locks {
-					at := n - 1 - i
-					if n == few {
-						at = i
-					}
-					release(t, locks[at])
-					if i%(few/2) == 0 {
-						_, err := b.Acquire(t.Context(), noWait(writer))
-						match(t, err, locker.ErrNotAcquired)
-					}
-				}
-				b.free(t)
-				for range 200 {
-					b.read(t, locker.Request{TTL: time.Second})
-				}
-				release(t, b.read(t, locker.Request{TTL: time.Hour}))
-				sleep(time.Second)
-				if !b.m.Exists(name) {
-					t.Error("the key has gone: this is about one that stays")
-				}
-				release(t, b.write(t, locker.Request{}))
-				b.free(t)
-			})
-		})
-	}
 }
 
 func TestBadConfig(t *testing.T) {
