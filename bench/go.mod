@@ -5,7 +5,6 @@ go 1.26.0
 replace github.com/holdfast-go/holdfast => ../
 
 require (
-	github.com/bsm/redislock v0.9.4
 	github.com/gomodule/redigo v1.9.3
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/redis/go-redis/v9 v9.23.0
