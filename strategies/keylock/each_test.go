@@ -47,6 +47,7 @@ func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 					}
 					wantNone(t, lock.Release(t.Context()))
 					b.wantFree(t)
+					sleep(time.Minute) // for the clean-up, which the next plan is not for
 				}
 			})
 		})
