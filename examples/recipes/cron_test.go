@@ -11,14 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// oncePerTick runs a job unless another replica runs it, or has begun it within the last minute.
-func oncePerTick(ctx context.Context, l locker.Locker, job string, run func(context.Context) error) error {
+// oncePerTick runs a job that is due every so often, unless another replica runs it or has begun it
+// within half of that time.
+func oncePerTick(
+	ctx context.Context, l locker.Locker, job string, every time.Duration, run func(context.Context) error,
+) error {
 	_, err := locker.Try(ctx, l, locker.Request{
 		Name:    "cron:" + job,
-		TTL:     time.Minute,
-		MinHold: time.Minute, // longer than clocks differ, shorter than a tick
+		MinHold: every / 2, // late replicas find the name taken, and the next tick finds it free
 	}, func(ctx context.Context, _ *locker.Lock) error {
-		return run(ctx) // may take longer than TTL and MinHold: the watchdog renews the lock
+		return run(ctx) // may take longer than MinHold: the watchdog renews the lock
 	})
 	return err
 }
@@ -32,7 +34,7 @@ func Example_cronOncePerTick() {
 
 	for tick := range 3 {
 		for replica := range 3 { // one after another: their clocks differ by more than the job takes
-			err := oncePerTick(context.Background(), l, "report", func(context.Context) error {
+			err := oncePerTick(context.Background(), l, "report", time.Hour, func(context.Context) error {
 				fmt.Printf("replica %d runs the job of tick %d\n", replica, tick)
 				return nil
 			})
