@@ -1,4 +1,4 @@
-// Package leader elects one of several processes, over any Locker:
+// Package leader elects one of several processes, over any Locker.
 //
 //	err := leader.Run(ctx, l, leader.Config{
 //		Name: "billing",

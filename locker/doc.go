@@ -1,5 +1,5 @@
 // Package locker is what a program that takes locks uses: [Locker], [Lock], [Request], the errors,
-// and [Do], which runs a function under a lock:
+// and [Do], which runs a function under a lock.
 //
 //	req := locker.Request{Name: "invoice:42", TTL: 30 * time.Second, MaxWait: 5 * time.Second}
 //	err := locker.Do(ctx, l, req, func(ctx context.Context, lock *locker.Lock) error {

@@ -1,6 +1,6 @@
 // Package named locks and unlocks by name, for callers that cannot keep a [locker.Lock]: it has
 // Lock(ctx, name), TryLock(ctx, name) and Unlock(ctx, name), as the storage interface of certmagic
-// and others require. [Locks] keeps the Lock of each name between the two calls:
+// and others require. [Locks] keeps the Lock of each name between the two calls.
 //
 //	locks, err := named.New(l, locker.Request{}) // l waits and renews, as that of holdfast.New
 //	...

@@ -1,4 +1,4 @@
-// Package metrics measures acquisitions and holds of any Locker with OpenTelemetry instruments:
+// Package metrics measures acquisitions and holds of any Locker with OpenTelemetry instruments.
 //
 //	m, err := metrics.New(metrics.Config{}) // of the global MeterProvider
 //	...

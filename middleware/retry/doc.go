@@ -1,4 +1,4 @@
-// Package retry makes Acquire wait until the lock is free, and through an outage:
+// Package retry makes Acquire wait until the lock is free, and through an outage.
 //
 //	wait, err := retry.New(retry.Config{})
 //	...
@@ -123,8 +123,8 @@
 //
 // # What is not guaranteed
 //
-// The strategy orders the waiters of several processes, by [lease.WaitingFrom]: single, reentrant
-// and rwhash wake the one that has waited longest. In a quorum the first waiters compete.
+// The strategy orders the waiters of several processes, by [lease.WaitingFrom]: single, reentrant,
+// rwhash and semaphore wake the one that has waited longest. In a quorum the first waiters compete.
 // MaxAttempts and the Policy's end apply to a request's own attempts. While it queues behind others
 // it sends none, and only MaxWait and ctx end its wait.
 //

@@ -1,4 +1,4 @@
-// Package tracing records acquisitions and holds of any Locker as OpenTelemetry spans:
+// Package tracing records acquisitions and holds of any Locker as OpenTelemetry spans.
 //
 //	l = locker.Chain(l, tracing.New(tracing.Config{})) // of the global TracerProvider
 //

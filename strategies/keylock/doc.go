@@ -1,5 +1,6 @@
 // Package keylock is the engine of strategies that keep a lock in one key and change it by Lua
-// scripts. The strategies single, reentrant and rwhash are made with it; so can be those of others.
+// scripts. The strategies single, reentrant, rwhash and semaphore are made with it; so can be
+// those of others.
 //
 // The author of a strategy provides a [Spec]: a name, and the scripts. Acquire, Renew and Release
 // are required. The others are optional; without one, what it is for ends in

@@ -1,4 +1,4 @@
-// Package semaphore limits how many permits of a name are held at a time:
+// Package semaphore limits how many permits of a name are held at a time.
 //
 //	strategy, err := semaphore.New(drv, semaphore.Config{Permits: 10})
 //	...
