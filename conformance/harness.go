@@ -40,7 +40,7 @@ type Capabilities struct {
 // waits for each; a server that answers does so much sooner.
 const (
 	AttemptTimeout = time.Second
-	ReleaseTimeout = 5 * time.Second
+	ReleaseTimeout = 10 * time.Second
 )
 
 // Harness describes to Run what it tests, and how to reach it.

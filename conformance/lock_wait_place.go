@@ -189,8 +189,12 @@ func frozenWaiterPassesOn(t *caseT) {
 	frozen := t.places(held.Name(), 1)[0]
 	got := t.waitAs(t.waiting(t.direct(), retry.Config{}), locker.Request{Name: held.Name(), TTL: long}, subscribed)
 	t.OK(held.Release(t.Ctx), "Release")
+	released := time.Now()
 	t.Woken(frozen.sub, "the first waiter")
 	next := t.got(got, "behind a waiter that is frozen")
+	if took := time.Since(released); took > 5*time.Second {
+		t.Errorf("a waiter that is frozen kept a free lock from the next one for %v", took)
+	}
 	frozen.refused() // it wakes up, too late
 	t.OK(next.Release(t.Ctx), "Release")
 	t.Woken(frozen.sub, "the first waiter, again")

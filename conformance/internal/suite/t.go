@@ -17,7 +17,7 @@ import (
 const (
 	// limitInMemory and limit are how long a case waits for anything that must happen: in fake time,
 	// where nothing is slow, and on real servers.
-	limitInMemory = 6 * time.Second
+	limitInMemory = 11 * time.Second
 	limit         = time.Minute
 	// PollEvery is the interval of the first polls.
 	PollEvery = 2 * time.Millisecond
