@@ -32,11 +32,10 @@ type Config struct {
 	// If Lead panics or calls runtime.Goexit, the Candidate steps down, and the panic or the Goexit
 	// continues in the goroutine that called Run.
 	Lead func(ctx context.Context, term int64) error
-	// OnEnd is told the end of each term, once Run has released its lock: the number of the term,
-	// and what the pause before the next campaign is for, or what Run will return. That error is
-	// nil if the Candidate stepped down without one. OnEnd is not called if Lead panicked or called
-	// runtime.Goexit. Run calls it in its own goroutine, and campaigns again once it has returned.
-	// Without OnEnd only Lead knows its errors. Default: none.
+	// OnEnd is told the end of each term: its number, and the error for which Run pauses or returns,
+	// nil for none. The lock is released by then, unless the error matches ErrLeadRunning. Run calls
+	// OnEnd in its own goroutine, and campaigns again after it has returned. It does not call it if
+	// Lead panicked or called runtime.Goexit. Default: none; then only Lead knows its errors.
 	OnEnd func(term int64, err error)
 	// TTL is how long the lease lasts unless it is renewed: 1 ms to 24 days. It bounds how long
 	// nobody leads after the leader died, and how long a leader can be cut off from the server

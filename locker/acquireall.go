@@ -23,9 +23,8 @@ const undoGrace = 250 * time.Millisecond
 //
 // It first tries all of them in one round trip, if the strategy and all middleware around it take
 // part (see [BatchAcquirer]) and the names are at one server or, in a cluster, have the same hash
-// tag. Otherwise, and if one of the
-// locks is held and the call may wait, it acquires them one after another, in the order of their
-// names and not of reqs. So calls never deadlock with one another.
+// tag. Otherwise, and if one of the locks is held and the call may wait, it acquires them one after
+// another, in the order of their names and not of reqs. So calls never deadlock with one another.
 //
 // If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll releases
 // those it has, in reverse order. If ctx or MaxWait ends before these releases are answered, it

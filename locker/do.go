@@ -73,11 +73,14 @@ func doHeld[H held](ctx context.Context, h H, fn func(context.Context, H) error)
 	return err
 }
 
-// tells reports whether err, of fn, has the loss that is all that released, of a release, says.
+// tells reports whether err, which fn returned, has the one loss of which released tells.
 func tells(err, released error) bool {
 	told, _ := errors.AsType[*LostError](err)
-	op, ok := released.(*OpError)                     //nolint:errorlint // what wraps one, or joins several, says more
-	return ok && told != nil && op.Err == error(told) //nolint:errorlint // the same
+	op, ok := released.(*OpError) //nolint:errorlint // what wraps one, or joins several, says more
+	if !ok || told == nil {
+		return false
+	}
+	return op.Err == error(told) //nolint:errorlint // the same
 }
 
 // join is errors.Join, except that it returns a single error unchanged.

@@ -111,7 +111,8 @@ func (l *lockState) gone(operation string, err error) error {
 		return l.lost("its key was gone at the "+operation+
 			" (ended by Break, deleted, expired, taken over by a resume, or the server lost its data)", err)
 	default:
-		return l.lost("its key was gone at the "+operation+" (ended by Break, deleted, expired, or the server lost its data)", err)
+		return l.lost("its key was gone at the "+operation+
+			" (ended by Break, deleted, expired, or the server lost its data)", err)
 	}
 }
 

@@ -46,6 +46,7 @@ func TestLockOfNothing(t *testing.T) {
 			ctx, cancel := lock.Context(t.Context())
 			defer cancel()
 			wantError(t, "the cause of its ctx", context.Cause(ctx), locker.ErrNotHeld)
+			lock.DropMinHold() // does nothing
 			lock.Hold().MarkLost(io.EOF)
 			wantNotError(t, "Err after MarkLost", lock.Err(), locker.ErrLost)
 		})

@@ -116,6 +116,9 @@ func (l *lockState) restOfMinHold() time.Duration {
 
 // dropMinHold is Lock.DropMinHold.
 func (l *lockState) dropMinHold() {
+	if !l.valid() {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.extra != nil {

@@ -49,7 +49,9 @@ type child struct {
 // startChild starts a command. With killWithParent the kernel kills it when holdfast dies, where it
 // can.
 func startChild(cmd *exec.Cmd, killWithParent bool) (*child, error) {
-	c := &child{ended: make(chan int, 1), adopts: adoptOrphans(), tty: foregroundTerminal(), stopSignal: syscall.SIGTSTP}
+	c := &child{
+		ended: make(chan int, 1), adopts: adoptOrphans(), tty: foregroundTerminal(), stopSignal: syscall.SIGTSTP,
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if c.tty != nil && isTerminal(0) && isTerminal(1) && isTerminal(2) {
 		c.foreground = true

@@ -91,5 +91,7 @@ const (
 	FeatureCluster   Feature = suite.FeatureCluster   // a Target of Kind Cluster
 	FeatureSentinel  Feature = suite.FeatureSentinel  // a Target of Kind Sentinel
 	FeatureTLS       Feature = suite.FeatureTLS       // a Target with TLS
-	FeatureDial      Feature = suite.FeatureDial      // a Target with Dial; without it, cases that are not about times run on Miniredis, in real time
+	// FeatureDial is a Target with Dial. Without it, cases that are not about times run on Miniredis,
+	// in real time.
+	FeatureDial Feature = suite.FeatureDial
 )

@@ -86,7 +86,9 @@ func checkPackage(dir string) (findings []Finding, err error) {
 
 // inFakeTime reports whether a file imports testing/synctest.
 func inFakeTime(file *ast.File) bool {
-	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
+	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool {
+		return i.Path.Value == `"testing/synctest"`
+	})
 }
 
 // excepted returns the lines that comments except, and whether one excepts the file.

@@ -64,12 +64,13 @@ func hashTag(key string) (tag string, ok bool) {
 func CheckKey(what, key string) error {
 	for _, suffix := range [...]string{FenceSuffix, WaitersSuffix, WakeSuffix} {
 		if strings.HasSuffix(key, suffix) {
-			return Invalid(what, fmt.Sprintf("%.64q", key), "one that does not end in "+suffix+", as the lock's own keys do")
+			return Invalid(what, fmt.Sprintf("%.64q", key),
+				"one that does not end in "+suffix+", as the lock's own keys do")
 		}
 	}
 	if !HasSibling(key) {
-		return Invalid(what, fmt.Sprintf("%.64q", key), `one with a hash tag "{...}" that is not empty, or without "}": `+
-			`no other key has its cluster slot otherwise`)
+		return Invalid(what, fmt.Sprintf("%.64q", key),
+			`one with a hash tag "{...}" that is not empty, or without "}": no other key has its cluster slot otherwise`)
 	}
 	return nil
 }

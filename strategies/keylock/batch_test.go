@@ -14,7 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/logging"
+	"github.com/holdfast-go/holdfast/middleware/metrics"
 	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/middleware/tracing"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -461,6 +464,28 @@ func TestBatchUnderMiddleware(t *testing.T) {
 					wantNone(t, err)
 					wantNone(t, locks.Release(t.Context()))
 				}
+				b.wantKeys(t)
+			})
+		})
+	}
+}
+
+// All middleware of Holdfast takes part in batches.
+func TestBatchPassesThroughMiddleware(t *testing.T) {
+	for name, m := range map[string]locker.Middleware{
+		"watchdog": locker.Must(watchdog.New(watchdog.Config{})), "retry": locker.Must(retry.New(retry.Config{})),
+		"tracing": tracing.New(tracing.Config{}), "metrics": locker.Must(metrics.New(metrics.Config{})),
+		"logging": locker.Must(logging.New(logging.Config{})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachBatch(t, func(t *testing.T, b *bench) {
+				b.drv.Then()
+				locks, err := locker.AcquireAll(t.Context(), m(b.Locker), batchOf(3))
+				wantNone(t, err)
+				if b.drv.Sent() != 1 {
+					t.Errorf("sent %d commands, want 1", b.drv.Sent())
+				}
+				wantNone(t, locks.Release(t.Context()))
 				b.wantKeys(t)
 			})
 		})
