@@ -2,16 +2,15 @@ package locker
 
 import "context"
 
-// BatchAcquirer is implemented by strategies that can acquire the locks of several names, or none,
-// in one round trip, and by middleware that takes part: it calls that of the Locker that it wraps,
-// and returns errors.ErrUnsupported if that Locker has none. It may change the requests first, as
-// tracing does, or refuse, as retry does while somebody waits for one of the names.
+// BatchAcquirer acquires the locks of several names, or none, in one round trip. Strategies
+// implement it, and middleware by the AcquireBatch of the Locker inside: errors.ErrUnsupported if
+// there is none. Middleware may change the requests first, as tracing does, or refuse, as retry does
+// while somebody waits for one of the names.
 //
-// The locks of a batch are taken before they pass through the Acquire of middleware. Middleware
-// that decides there who may have a lock does not take part, and needs nothing for that: where one
-// Locker on the way is no BatchAcquirer, [AcquireAll] acquires one lock after another. If
-// middleware passes on a request that differs from that of the batch, the batch is undone, and the
-// locks are acquired one after another.
+// A batch takes its locks before they pass through the Acquire of middleware. So middleware with a
+// say in who may have a lock leaves AcquireBatch out: where one Locker of the chain has none,
+// [AcquireAll] acquires one lock after another. If Acquire passes another request on than the batch
+// had, the batch is undone, and the locks are acquired one after another.
 type BatchAcquirer interface {
 	// AcquireBatch makes one attempt to acquire the locks of all reqs, or none. It does not wait
 	// for a holder. reqs are valid, in ascending order of their names, without Resume, and with no
