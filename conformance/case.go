@@ -19,7 +19,6 @@ type testCase struct {
 	own      bool                    // it restarts, freezes or reconfigures the server: it gets one of its own
 	quorum   bool                    // it runs on five independent servers
 	permits  bool                    // it runs on a semaphore
-	bounded  bool                    // it needs NewReleaseTimeout
 	leaves   bool                    // it may leave keys: nobody can release them, or a late command writes them
 	needs    []suite.Feature         // of the adapter
 	can      func(Capabilities) bool // nil: every strategy can
@@ -55,11 +54,9 @@ func (c *testCase) applies(h *Harness) bool {
 	if c.permits && h.New != nil && h.NewSemaphore == nil {
 		return false
 	}
-	if c.bounded && h.New != nil && h.NewReleaseTimeout == nil {
-		return false
-	}
 	can := h.Can
 	can.MinHold = can.MinHold || h.New == nil // single does
+	can.ReleaseTimeout = can.ReleaseTimeout || h.New == nil
 	return c.can == nil || c.can(can)
 }
 

@@ -4,8 +4,8 @@
 //	func TestLocks(t *testing.T) {
 //		conformance.Run(t, conformance.Harness{
 //			Dial: dial, // as for drivertest.Run
-//			New: func(drv driver.Driver) (locker.Locker, error) {
-//				return mystrategy.New(drv, mystrategy.Config{AttemptTimeout: conformance.AttemptTimeout})
+//			New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+//				return mystrategy.New(drv, mystrategy.Config{AttemptTimeout: bound.Attempt})
 //			},
 //			Can: conformance.Capabilities{Shared: true},
 //		})

@@ -195,12 +195,14 @@ func (d double) harness(permits int) *Harness {
 	h := &Harness{
 		Name: "lockertest",
 		Dial: func(testing.TB, drivertest.Target) (driver.Driver, error) { return doubleDriver{}, nil },
-		New:  func(driver.Driver) (locker.Locker, error) { return d.of(permits), nil },
+		New:  func(driver.Driver, Timeouts) (locker.Locker, error) { return d.of(permits), nil },
 		Can:  Capabilities{Shared: true, Convert: true, MinHold: true},
 	}
 	if permits > 0 {
 		h.Can = Capabilities{Fair: true, MinHold: true}
-		h.NewSemaphore = func(_ driver.Driver, permits int) (locker.Locker, error) { return d.of(permits), nil }
+		h.NewSemaphore = func(_ driver.Driver, permits int, _ Timeouts) (locker.Locker, error) {
+			return d.of(permits), nil
+		}
 	}
 	return h
 }

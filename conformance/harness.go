@@ -30,18 +30,21 @@ type Capabilities struct {
 	Fair bool
 	// MinHold: Request.MinHold. It is set if Harness.New is nil.
 	MinHold bool
+	// ReleaseTimeout: Timeouts.Release bounds a release, even if it is below Timeouts.Attempt. It is
+	// set if Harness.New is nil.
+	ReleaseTimeout bool
 	// Renews: locks are renewed until they are released, for the first time before half of their
 	// TTL is over. A case that waits for the end of a lease then closes the holder's driver, or
 	// cuts it off.
 	Renews bool
 }
 
-// What bounds the sends and the releases of the default strategy. The suite loses many replies and
-// waits for each; a server that answers does so much sooner.
-const (
-	AttemptTimeout = time.Second
-	ReleaseTimeout = 10 * time.Second
-)
+// Timeouts bound the strategy under test. They are short in fake time, where no answer is slow, and
+// longer than any answer of a busy machine on real servers.
+type Timeouts struct {
+	Attempt time.Duration // of one send
+	Release time.Duration // of a release with all its sends
+}
 
 // Harness describes to Run what it tests, and how to reach it.
 type Harness struct {
@@ -52,22 +55,16 @@ type Harness struct {
 	Dial func(tb testing.TB, target drivertest.Target) (driver.Driver, error)
 	// Lacks are the features that the adapter does without. What is not declared must work.
 	Lacks []drivertest.Feature
-	// New makes the strategy under test. It should bound each send by AttemptTimeout and each
-	// release by ReleaseTimeout, since the suite loses many replies. nil: strategies/single, so bounded.
-	New func(driver.Driver) (locker.Locker, error)
+	// New makes the strategy under test. nil: strategies/single.
+	New func(driver.Driver, Timeouts) (locker.Locker, error)
 	// NewQuorum makes a quorum over nodes, which are Lockers of New on servers that share nothing,
-	// and of which need must hold; need 0 is a majority. It should bound an attempt by two seconds,
-	// and refuse a lock with less than a tenth of its TTL left. nil: no quorum if New is set, else
-	// strategies/redlock, so bounded.
-	NewQuorum func(nodes []locker.Locker, need int) (locker.Locker, error)
+	// and of which need must hold; need 0 is a majority. It should bound an attempt by three times
+	// Timeouts.Attempt, so that a node may send twice, and refuse a lock with less than a tenth of its
+	// TTL left. nil: no quorum if New is set, else strategies/redlock.
+	NewQuorum func(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error)
 	// NewSemaphore makes a semaphore with so many permits of each name, which grants them in the
-	// order of its waiters. It should bound each send as New does. nil: no semaphore if New is set,
-	// else strategies/semaphore, so bounded.
-	NewSemaphore func(drv driver.Driver, permits int) (locker.Locker, error)
-	// NewReleaseTimeout makes the strategy of New with timeout as the maximum time for which a
-	// release waits for its answer. It is shorter than the bound of a send. nil: the strategy has
-	// no such setting if New is set, else strategies/single with that ReleaseTimeout.
-	NewReleaseTimeout func(drv driver.Driver, timeout time.Duration) (locker.Locker, error)
+	// order of its waiters. nil: no semaphore if New is set, else strategies/semaphore.
+	NewSemaphore func(drv driver.Driver, permits int, bound Timeouts) (locker.Locker, error)
 	// Can says what the strategy of New is capable of.
 	Can Capabilities
 	// Around is middleware to put around the strategy, and around middleware/retry in the cases

@@ -381,7 +381,7 @@ func refusedUpgradeStaysRefused(t *caseT) {
 }
 
 func conversionsGoOn(t *caseT) {
-	for what, fault := range answerLost {
+	for what, fault := range t.noticed(answerLost) {
 		p, l := t.behind()
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty})
 		t.OK(lock.Downgrade(t.Ctx), "Downgrade")

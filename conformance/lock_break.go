@@ -24,7 +24,7 @@ var breakCases = []testCase{
 		run: breakWakesWaiter,
 	},
 	{
-		name: "a Break whose reply is lost leaves the next holder alone", contract: 7, on: suite.OneAddress,
+		name: "a Break whose reply is lost leaves the next holder alone", contract: 7, on: suite.OnlyMemory,
 		why: "when it is resent, or executed late, another may hold the lock",
 		run: lateBreakLeavesNext,
 	},

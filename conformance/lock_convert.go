@@ -202,7 +202,7 @@ func twoUpgraders(t *caseT) {
 }
 
 func lostConversion(t *caseT) {
-	for what, fault := range answerLost {
+	for what, fault := range t.noticed(answerLost) {
 		p, l := t.behind()
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty, Fenced: true})
 		t.OK(lock.Downgrade(t.Ctx), "Downgrade") // the server knows the script now

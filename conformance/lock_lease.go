@@ -79,7 +79,7 @@ var leaseCases = []testCase{
 		run: doEndsWithTheLease,
 	},
 	{
-		name: "Do distinguishes an unknown release from a loss", contract: 10, on: suite.OneAddress,
+		name: "Do distinguishes an unknown release from a loss", contract: 10, on: suite.OnlyMemory,
 		why: "the work was exclusive to its end; it is only unknown whether the lock is free by now",
 		run: doDistinguishesUnknownFromLoss,
 	},

@@ -230,7 +230,7 @@ func minHoldIsNobodys(t *caseT) {
 
 func keepingReleaseIsResolved(t *caseT) {
 	other := t.direct()
-	for what, fault := range faults {
+	for what, fault := range t.noticed(faults) {
 		p, l := t.behind()
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, MinHold: long / 2})
 		p.Fail(lock.Name(), fault)

@@ -150,7 +150,7 @@ func sharedWaitersEnterTogether(t *caseT) {
 
 // lostAcquireCountsOnce loses the reply of a first and of a further hold, and releases each once.
 func lostAcquireCountsOnce(t *caseT, req locker.Request) {
-	for _, fault := range answerLost {
+	for _, fault := range t.noticed(answerLost) {
 		p, l := t.behind()
 		req.Name, req.TTL = t.Key(), faulty
 		var locks []*locker.Lock
@@ -191,7 +191,7 @@ func ownerEntersAgain(t *caseT) {
 }
 
 func lostReleaseEndsOneHold(t *caseT) {
-	for what, fault := range answerLost {
+	for what, fault := range t.noticed(answerLost) {
 		p, l := t.behind()
 		req := locker.Request{Name: t.Key(), TTL: long, Owner: "me"}
 		outer, inner := t.acquire(l, req), t.acquire(l, req)

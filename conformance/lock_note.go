@@ -119,7 +119,7 @@ func noteCanBeChanged(t *caseT) {
 func lostNoteSucceeds(t *caseT) {
 	p, l := t.behind()
 	other := t.direct()
-	for what, fault := range map[string]faultproxy.Fault{"cut": faultproxy.Cut, "cut before": faultproxy.CutBefore, "dropped": faultproxy.DropReply} {
+	for what, fault := range t.noticed(faults) {
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Owner: "me", Note: "before"})
 		trap := p.Fail(lock.Name(), fault)
 		if !t.setsNote(lock, "after") {

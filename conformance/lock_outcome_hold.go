@@ -78,7 +78,7 @@ func refusedRenewChangesNothing(t *caseT) {
 }
 
 func lostRenewSucceeds(t *caseT) {
-	for what, fault := range faults {
+	for what, fault := range t.noticed(faults) {
 		p, l := t.behind()
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty})
 		before := lock.Deadline()

@@ -196,7 +196,7 @@ func closeWaitsForCleanUp(t *caseT) {
 	t.Event(cleanUp.Hit(), "the clean-up is held back")
 
 	closing := suite.Background(drv.Close)
-	t.Pause(AttemptTimeout / 2)
+	t.Pause(attemptTimeout / 2)
 	select {
 	case err := <-closing:
 		t.Fatalf("Close did not wait for the clean-up; it returned %v", err)

@@ -10,8 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 var releaseOutcomeCases = []testCase{
@@ -46,7 +44,7 @@ var releaseOutcomeCases = []testCase{
 		run: frozenReleaseIsBounded,
 	},
 	{
-		name: "a release waits for no longer than its timeout", contract: 7, on: suite.OnlyMemory, bounded: true,
+		name: "a release waits for no longer than its timeout", contract: 7, on: suite.OnlyMemory, can: releaseTimeout,
 		why: "a request or a process that ends cannot wait for as long as a command may take; the release goes on",
 		run: releaseTimeoutBounds,
 	},
@@ -76,7 +74,7 @@ func (t *caseT) releaseThrough(what string, fault faultproxy.Fault, req locker.R
 }
 
 func lostReleaseSucceeds(t *caseT) {
-	for what, fault := range answerLost {
+	for what, fault := range t.noticed(answerLost) {
 		t.releaseThrough(what, fault, locker.Request{TTL: faulty})
 	}
 }
@@ -159,8 +157,8 @@ func frozenReleaseIsBounded(t *caseT) {
 	p.Freeze()
 	began := time.Now()
 	err := lock.Release(t.canceled())
-	if took := time.Since(began); took > AttemptTimeout+latency {
-		t.Errorf("Release from a frozen server took %v, want %v at most", took, AttemptTimeout)
+	if took := time.Since(began); took > attemptTimeout+latency {
+		t.Errorf("Release from a frozen server took %v, want %v at most", took, attemptTimeout)
 	}
 	p.Thaw()
 	t.Is(err, locker.ErrUnknownOutcome, "Release from a frozen server")
@@ -170,24 +168,10 @@ func frozenReleaseIsBounded(t *caseT) {
 	t.Is(lock.Release(t.Ctx), locker.ErrReleased, "the second Release")
 }
 
-// releaseTimeout makes the strategy under test with a bound on its releases.
-func (t *caseT) releaseTimeout(drv driver.Driver, timeout time.Duration) locker.Locker {
-	t.Helper()
-	makes := t.h.NewReleaseTimeout
-	if makes == nil {
-		makes = func(drv driver.Driver, timeout time.Duration) (locker.Locker, error) {
-			return single.New(drv, single.Config{ReleaseTimeout: timeout})
-		}
-	}
-	l, err := makes(drv, timeout)
-	t.OK(err, "Harness.NewReleaseTimeout")
-	return t.wrap(l)
-}
-
 func releaseTimeoutBounds(t *caseT) {
-	const timeout = AttemptTimeout / 3
+	const timeout = attemptTimeout / 3
 	p, drv := t.Proxied()
-	l := t.releaseTimeout(drv, timeout)
+	l := t.bounded(drv, Timeouts{Attempt: attemptTimeout, Release: timeout})
 	for what, ctx := range map[string]context.Context{"live": t.Ctx, "cancelled": t.canceled()} {
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 		trap := p.Fail(lock.Name(), faultproxy.Stall)

@@ -80,13 +80,14 @@ var permitCases = []testCase{
 // semaphore makes the semaphore under test over drv.
 func (t *caseT) semaphore(drv driver.Driver, permits int) locker.Locker {
 	t.Helper()
-	if t.h.NewSemaphore == nil {
-		l, err := semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: AttemptTimeout,
-			ReleaseTimeout: ReleaseTimeout})
-		t.OK(err, "semaphore.New")
-		return t.wrap(l)
+	newSemaphore := func(drv driver.Driver, permits int, bound Timeouts) (locker.Locker, error) {
+		cfg := semaphore.Config{Permits: permits, AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release}
+		return semaphore.New(drv, cfg)
 	}
-	l, err := t.h.NewSemaphore(drv, permits)
+	if t.h.NewSemaphore != nil {
+		newSemaphore = t.h.NewSemaphore
+	}
+	l, err := newSemaphore(drv, permits, t.timeouts())
 	t.OK(err, "Harness.NewSemaphore")
 	return t.wrap(l)
 }
@@ -203,7 +204,7 @@ func (t *caseT) behindSemaphore(permits int) (*faultproxy.Proxy, locker.Locker) 
 }
 
 func lostPermitsCountOnce(t *caseT) {
-	for _, fault := range answerLost {
+	for _, fault := range t.noticed(answerLost) {
 		p, l := t.behindSemaphore(4)
 		name, other := t.Key(), t.semaphore(t.Driver(), 4)
 		var locks []*locker.Lock
@@ -223,7 +224,7 @@ func lostPermitsCountOnce(t *caseT) {
 }
 
 func lostPermitsReturnOnce(t *caseT) {
-	for what, fault := range answerLost {
+	for what, fault := range t.noticed(answerLost) {
 		p, l := t.behindSemaphore(4)
 		other, name := t.semaphore(t.Driver(), 4), t.Key()
 		keeper, lock := t.permits(other, name, 2), t.permits(l, name, 1)

@@ -71,9 +71,9 @@ func failedRenewalIsRepeated(t *caseT) {
 		trap   *faultproxy.Trap
 	}
 	var all []disturbed
-	for _, fault := range faults {
+	for _, fault := range t.noticed(faults) {
 		p, l := t.behind()
-		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: 10 * AttemptTimeout})
+		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: 10 * attemptTimeout})
 		trap := p.Fail(lock.Name(), fault)
 		all = append(all, disturbed{lock, lock.Deadline(), trap})
 	}

@@ -208,7 +208,7 @@ func oneResumeWins(t *caseT) {
 }
 
 func lostResumeSucceeds(t *caseT) {
-	for what, fault := range answerLost {
+	for what, fault := range t.noticed(answerLost) {
 		for _, fenced := range []bool{false, true} {
 			p, l := t.behind()
 			old := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty, Fenced: fenced})

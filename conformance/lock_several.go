@@ -177,7 +177,7 @@ func severalInOneSlot(t *caseT) {
 
 // severalWhoseReplyIsLost loses the reply of a call that names several locks.
 func severalWhoseReplyIsLost(t *caseT) {
-	for what, fault := range answerLost {
+	for what, fault := range t.noticed(answerLost) {
 		p, l := t.behind()
 		names := t.tagged(3)
 		trap := p.Fail(names[0], fault)

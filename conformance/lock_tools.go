@@ -16,15 +16,38 @@ import (
 // long is a TTL that no case outlasts: a key that disappears was removed and did not expire.
 const long = 10 * time.Minute
 
+// inMemory are the timeouts in fake time.
+var inMemory = Timeouts{Attempt: attemptTimeout, Release: 10 * attemptTimeout}
+
+const attemptTimeout = time.Second
+
+// timeouts returns the timeouts of strategies on the server of the case.
+func (t *caseT) timeouts() Timeouts {
+	if t.inFakeTime() {
+		return inMemory
+	}
+	return Timeouts{Attempt: t.Limit / 3, Release: t.Limit / 2}
+}
+
+// newSingle is the default of Harness.New.
+func newSingle(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+	return single.New(drv, single.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
+}
+
 // locker makes the strategy under test over drv.
 func (t *caseT) locker(drv driver.Driver) locker.Locker {
 	t.Helper()
-	if t.h.New == nil {
-		l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout, ReleaseTimeout: ReleaseTimeout})
-		t.OK(err, "single.New")
-		return t.wrap(l)
+	return t.bounded(drv, t.timeouts())
+}
+
+// bounded is locker with other timeouts.
+func (t *caseT) bounded(drv driver.Driver, bound Timeouts) locker.Locker {
+	t.Helper()
+	newLocker := newSingle
+	if t.h.New != nil {
+		newLocker = t.h.New
 	}
-	l, err := t.h.New(drv)
+	l, err := newLocker(drv, bound)
 	t.OK(err, "Harness.New")
 	return t.wrap(l)
 }
@@ -257,11 +280,12 @@ func (t *caseT) canceled() context.Context {
 }
 
 // notReentrant and the following select the strategies that a case is for.
-func notReentrant(c Capabilities) bool { return !c.Reentrant }
-func stringKey(c Capabilities) bool    { return !c.Hash }
-func renews(c Capabilities) bool       { return c.Renews }
-func lapses(c Capabilities) bool       { return !c.Renews }
-func fair(c Capabilities) bool         { return c.Fair }
+func notReentrant(c Capabilities) bool   { return !c.Reentrant }
+func stringKey(c Capabilities) bool      { return !c.Hash }
+func releaseTimeout(c Capabilities) bool { return c.ReleaseTimeout }
+func renews(c Capabilities) bool         { return c.Renews }
+func lapses(c Capabilities) bool         { return !c.Renews }
+func fair(c Capabilities) bool           { return c.Fair }
 
 // fenceKey returns the key of the fence counter of a name, as docs/contracts.md defines it.
 func fenceKey(name string) string {

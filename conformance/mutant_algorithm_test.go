@@ -168,7 +168,7 @@ func bound(ctx context.Context, req locker.Request) (context.Context, context.Ca
 	case req.MaxWait > 0:
 		return context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 	case req.NoWait && !ends:
-		return context.WithTimeout(ctx, AttemptTimeout)
+		return context.WithTimeout(ctx, attemptTimeout)
 	default:
 		return ctx, func() {}
 	}
@@ -212,7 +212,7 @@ func (h *mutableHold) keep() time.Duration {
 func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.Context) error) error {
 	open := false
 	for {
-		bound := driver.Bound(ctx, AttemptTimeout)
+		bound := driver.Bound(ctx, attemptTimeout)
 		err := send(bound)
 		bound.Stop()
 		if err == nil {
@@ -336,7 +336,7 @@ func (h *mutableHold) cleanUp() {
 	}
 	work := func(closing context.Context) {
 		for delay := 10 * time.Millisecond; ; delay *= 2 {
-			bound := driver.Bound(context.Background(), AttemptTimeout)
+			bound := driver.Bound(context.Background(), attemptTimeout)
 			_, err := h.eval(bound, h.alg.release, h.ttl)
 			bound.Stop()
 			if errors.Is(err, driver.ErrClosed) || closing.Err() != nil || h.alg.cleanUpOnce || delay > 10*time.Second {

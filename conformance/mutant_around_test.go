@@ -121,8 +121,8 @@ func TestMutantsAround(t *testing.T) {
 		flawed := &Harness{Dial: plain, Around: m.around}
 		suspects = append(suspects, suspect{m.name, flawed, &Harness{Dial: plain}, []string{m.caught}})
 	}
-	prefixed := &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-		return single.New(drv, single.Config{Prefix: "lock:", AttemptTimeout: AttemptTimeout})
+	prefixed := &Harness{Dial: plain, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+		return single.New(drv, single.Config{Prefix: "lock:", AttemptTimeout: bound.Attempt})
 	}}
 	untagged := &Harness{Dial: dialEval(
 		func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {

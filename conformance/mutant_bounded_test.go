@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -11,11 +10,12 @@ import (
 
 func TestMutantsWithReleaseTimeout(t *testing.T) {
 	t.Parallel()
-	ignores := func(drv driver.Driver, _ time.Duration) (locker.Locker, error) {
-		return single.New(drv, single.Config{})
+	ignores := func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+		return single.New(drv, single.Config{AttemptTimeout: bound.Attempt})
 	}
 	convict(t, []suspect{{
-		"a release that waits as long as it likes", &Harness{Dial: plain, NewReleaseTimeout: ignores}, &Harness{Dial: plain},
+		"a release that waits as long as it likes",
+		&Harness{Dial: plain, New: ignores, Can: Capabilities{ReleaseTimeout: true}}, &Harness{Dial: plain},
 		[]string{"a release waits for no longer than its timeout"},
 	}})
 }

@@ -8,10 +8,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // luaEndSilently deletes a key that holds a value, and wakes nobody.
@@ -55,7 +53,7 @@ func (f flawedBreaks) FindHolds(ctx context.Context, name string) (locker.State,
 	}
 	return state, func(ctx context.Context) error {
 		for {
-			bound, cancel := context.WithTimeout(ctx, AttemptTimeout)
+			bound, cancel := context.WithTimeout(ctx, attemptTimeout)
 			_, err := f.drv.Eval(bound, script, []string{name}, []string{value})
 			cancel()
 			if err == nil || ctx.Err() != nil {
@@ -89,19 +87,17 @@ func (f firstNodes) FindHolds(ctx context.Context, name string) (locker.State, f
 func TestBreakMutants(t *testing.T) {
 	t.Parallel()
 	one := func(f flawedBreaks) *Harness {
-		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
+		return &Harness{Dial: plain, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			l, err := newSingle(drv, bound)
 			f.Locker, f.drv = l, drv
 			return f, err
 		}}
 	}
 	quorum := func(around func(locker.Locker, []locker.Locker) locker.Locker) *Harness {
-		return &Harness{Dial: plain, NewQuorum: func(nodes []locker.Locker, need int) (locker.Locker, error) {
-			l, err := redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
+		return &Harness{Dial: plain, NewQuorum: func(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error) {
+			l, err := newRedlock(nodes, need, bound)
 			return around(l, nodes), err
-		}, New: func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
-		}}
+		}, New: newSingle}
 	}
 	suspects := []suspect{
 		{
@@ -158,8 +154,8 @@ func TestBreakMutants(t *testing.T) {
 func reentrantWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed), Can: Capabilities{Reentrant: true, Hash: true, MinHold: true},
-		New: func(drv driver.Driver) (locker.Locker, error) {
-			return reentrant.New(drv, reentrant.Config{AttemptTimeout: AttemptTimeout})
+		New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt})
 		},
 	}
 }
@@ -168,8 +164,8 @@ func reentrantWith(t *testing.T, sound, flawed string) *Harness {
 func rwhashWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed), Can: Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
-		New: func(drv driver.Driver) (locker.Locker, error) {
-			return rwhash.New(drv, rwhash.Config{AttemptTimeout: AttemptTimeout})
+		New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			return rwhash.New(drv, rwhash.Config{AttemptTimeout: bound.Attempt})
 		},
 	}
 }

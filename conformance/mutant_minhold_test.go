@@ -9,10 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // flawedMinHold is a strategy with a flaw in the minimum hold.
@@ -84,30 +82,29 @@ func (l lateLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 func TestMinHoldMutants(t *testing.T) {
 	t.Parallel()
 	ours := Capabilities{MinHold: true}
-	strategies := map[string]func(driver.Driver) (locker.Locker, error){
-		"single": func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
+	strategies := map[string]func(driver.Driver, Timeouts) (locker.Locker, error){
+		"single": newSingle,
+		"reentrant": func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt})
 		},
-		"reentrant": func(drv driver.Driver) (locker.Locker, error) {
-			return reentrant.New(drv, reentrant.Config{AttemptTimeout: AttemptTimeout})
-		},
-		"rwhash": func(drv driver.Driver) (locker.Locker, error) {
-			return rwhash.New(drv, rwhash.Config{AttemptTimeout: AttemptTimeout})
+		"rwhash": func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			return rwhash.New(drv, rwhash.Config{AttemptTimeout: bound.Attempt})
 		},
 	}
 	around := func(strategy string, f flawedMinHold, can Capabilities) *Harness {
-		return &Harness{Dial: plain, Can: can, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := strategies[strategy](drv)
+		return &Harness{Dial: plain, Can: can, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			l, err := strategies[strategy](drv, bound)
 			f.Locker, f.drv = l, drv
 			return f, err
 		}}
 	}
 	quorum := func(f flawedMinHold) *Harness {
-		return &Harness{Dial: plain, Can: ours, New: strategies["single"], NewQuorum: func(nodes []locker.Locker, need int) (locker.Locker, error) {
-			l, err := redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
+		newQuorum := func(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error) {
+			l, err := newRedlock(nodes, need, bound)
 			f.Locker = l
 			return f, err
-		}}
+		}
+		return &Harness{Dial: plain, Can: ours, NewQuorum: newQuorum}
 	}
 	suspects := []suspect{
 		{

@@ -10,8 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/redlock"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // flawedNotes is single with a flaw in the change of a note.
@@ -66,7 +64,7 @@ func (l *notedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	defer l.changing.Add(-1)
 	if l.f.once {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, AttemptTimeout)
+		ctx, cancel = context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
 	}
 	term, err := l.Lease.Do(ctx, op)
@@ -77,8 +75,8 @@ func (l *notedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 func TestNoteMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(f flawedNotes) *Harness {
-		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
+		return &Harness{Dial: plain, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			l, err := newSingle(drv, bound)
 			flawed := f // the cases run side by side
 			flawed.Locker, flawed.drv = l, drv
 			return flawed, err
@@ -113,10 +111,8 @@ func TestNoteMutants(t *testing.T) {
 		},
 	}
 	quorum := func(around func(locker.Locker) locker.Locker) *Harness {
-		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
-		}, NewQuorum: func(nodes []locker.Locker, need int) (locker.Locker, error) {
-			l, err := redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
+		return &Harness{Dial: plain, New: newSingle, NewQuorum: func(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error) {
+			l, err := newRedlock(nodes, need, bound)
 			return around(l), err
 		}}
 	}

@@ -136,8 +136,8 @@ func inTurn(cfg retry.Config) (locker.Middleware, error) {
 func semaphoreWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed),
-		NewSemaphore: func(drv driver.Driver, permits int) (locker.Locker, error) {
-			return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: AttemptTimeout})
+		NewSemaphore: func(drv driver.Driver, permits int, bound Timeouts) (locker.Locker, error) {
+			return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: bound.Attempt})
 		},
 	}
 }

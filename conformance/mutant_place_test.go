@@ -100,8 +100,8 @@ func TestMutantsWithPlaces(t *testing.T) {
 func singleWith(t *testing.T, fair bool, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed),
-		New: func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: AttemptTimeout, Fair: fair})
+		New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			return single.New(drv, single.Config{AttemptTimeout: bound.Attempt, Fair: fair})
 		},
 		Can: Capabilities{Fair: fair},
 	}

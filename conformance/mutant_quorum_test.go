@@ -14,7 +14,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
 // smallQuorum is a quorum in few lines. Without a flaw it is sound, as far as the cases go that
@@ -130,7 +129,7 @@ func (h *smallHold) each(need int, no error, f func(ctx context.Context, i int) 
 	answers := make(chan error, len(h.nodes))
 	for i := range h.nodes {
 		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), quorumTimeout)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*attemptTimeout)
 			defer cancel()
 			err := f(ctx, i)
 			if op, ok := errors.AsType[*locker.OpError](err); ok {
@@ -271,7 +270,7 @@ func (h *smallHold) renew(ttl time.Duration) (lease.Term, error) {
 	for i := range h.nodes {
 		if p := h.part(i); !h.neverRestores && p != nil && p.lock.Err() != nil {
 			go func() {
-				ctx, cancel := context.WithTimeout(context.Background(), quorumTimeout)
+				ctx, cancel := context.WithTimeout(context.Background(), 3*attemptTimeout)
 				defer cancel()
 				_ = h.ask(ctx, i) // the next renewal tries again
 			}()
@@ -311,7 +310,7 @@ func (h *smallHold) release() error {
 func TestQuorumMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(q smallQuorum) *Harness {
-		return &Harness{Dial: plain, NewQuorum: func(nodes []locker.Locker, need int) (locker.Locker, error) {
+		return &Harness{Dial: plain, NewQuorum: func(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error) {
 			q := q
 			q.nodes, q.need, q.asking = nodes, cmp.Or(need, len(nodes)/2+1), new(asking)
 			return q, nil
@@ -391,15 +390,13 @@ func TestQuorumMutants(t *testing.T) {
 	}
 	majorityOf := func(a algorithm) *Harness {
 		h := a.harness(Capabilities{})
-		h.NewQuorum = func(nodes []locker.Locker, need int) (locker.Locker, error) {
-			return redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
-		}
+		h.NewQuorum = newRedlock
 		return h
 	}
 	stealing := oneKey
 	stealing.acquire = luaSteals
-	everyNode := func(nodes []locker.Locker, _ int) (locker.Locker, error) {
-		return redlock.New(nodes, redlock.Config{Quorum: len(nodes), AttemptTimeout: quorumTimeout})
+	everyNode := func(nodes []locker.Locker, _ int, bound Timeouts) (locker.Locker, error) {
+		return newRedlock(nodes, len(nodes), bound)
 	}
 	convict(t, append(suspects,
 		suspect{

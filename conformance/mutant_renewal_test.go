@@ -85,7 +85,7 @@ func TestRenewalMutants(t *testing.T) {
 	reviving.renew = luaRevive
 	once.onceOnly = true
 	harness := func(a algorithm, wrap func(locker.Locker, driver.Driver) locker.Locker) *Harness {
-		return &Harness{Dial: plain, Can: Capabilities{Renews: true}, New: func(drv driver.Driver) (locker.Locker, error) {
+		return &Harness{Dial: plain, Can: Capabilities{Renews: true}, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
 			return wrap(&mutable{drv: drv, alg: a}, drv), nil
 		}}
 	}

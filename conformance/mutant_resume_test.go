@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // flawedResumes is single with a flaw in what follows a resume.
@@ -65,8 +64,8 @@ func TestHandleMutants(t *testing.T) {
 	t.Parallel()
 	convict(t, []suspect{{
 		"a release by handle that compares nothing and is sent once",
-		&Harness{Dial: plain, Can: Capabilities{MinHold: true}, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
+		&Harness{Dial: plain, Can: Capabilities{MinHold: true}, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			l, err := newSingle(drv, bound)
 			return handleDeletes{l, drv}, err
 		}},
 		&Harness{Dial: plain},
@@ -77,8 +76,8 @@ func TestHandleMutants(t *testing.T) {
 func TestResumeMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(f flawedResumes) *Harness {
-		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
+		return &Harness{Dial: plain, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			l, err := newSingle(drv, bound)
 			f.Locker = l
 			return f, err
 		}}

@@ -295,7 +295,7 @@ func takeByClientClock(ctx context.Context, h *mutableHold) (driver.Reply, error
 // harness runs cases on an algorithm. Each second Locker has a clock that is an hour ahead.
 func (a algorithm) harness(caps Capabilities) *Harness {
 	var n atomic.Int32
-	return &Harness{Dial: plain, Can: caps, New: func(drv driver.Driver) (locker.Locker, error) {
+	return &Harness{Dial: plain, Can: caps, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
 		m := &mutable{drv: drv, alg: a}
 		if n.Add(1)%2 == 0 {
 			m.skew = time.Hour

@@ -53,8 +53,8 @@ func refuse(req locker.Request) (*locker.Lock, error) {
 	return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.ContentionError{Name: req.Name}}
 }
 
-func newReentrant(drv driver.Driver) (locker.Locker, error) {
-	return reentrant.New(drv, reentrant.Config{AttemptTimeout: AttemptTimeout})
+func newReentrant(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+	return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt})
 }
 
 func TestMutantsThatWait(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // flawedInspect is single with a flaw in Inspect, by which locker.Watch polls.
@@ -53,8 +52,8 @@ func (f *flawedInspect) Inspect(ctx context.Context, name string) (locker.State,
 func TestWatchMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(flaw func(*flawedInspect)) *Harness {
-		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
+		return &Harness{Dial: plain, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			l, err := newSingle(drv, bound)
 			f := &flawedInspect{Locker: l, drv: drv}
 			flaw(f)
 			return f, err

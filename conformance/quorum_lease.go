@@ -42,7 +42,7 @@ func endsWithQuorumthLatest(t *caseT) {
 }
 
 func timeTakenCounts(t *caseT) {
-	const ttl = AttemptTimeout * 8 / 10 // the slow replies arrive within an attempt
+	const ttl = attemptTimeout * 8 / 10 // the slow replies arrive within an attempt
 	for _, slow := range []struct {
 		ttl, delay time.Duration
 		wins       bool
@@ -198,7 +198,7 @@ func earlierTryRefusesNone(t *caseT) {
 		lock, err = both.Acquire(t.Ctx, req)
 		return err
 	})
-	t.Pause(AttemptTimeout / 2) // the node may refuse because of the earlier attempt
+	t.Pause(attemptTimeout / 2) // the node may refuse because of the earlier attempt
 	late.Release()
 	t.OK(t.Result(acquired, "Acquire"), "Acquire with nothing in the way but an earlier one's")
 	t.held(lock)

@@ -15,10 +15,6 @@ import (
 const (
 	quorumSize = 5
 	majority   = quorumSize/2 + 1
-
-	// quorumTimeout bounds an attempt of the default quorum: longer than a send, so that a node may
-	// send twice.
-	quorumTimeout = 3 * AttemptTimeout
 )
 
 // kill kills nodes of the quorum for good.
@@ -44,14 +40,18 @@ func (t *caseT) node(i int) locker.Locker {
 // quorumOf makes the quorum under test over nodes; need 0 is the majority.
 func (t *caseT) quorumOf(nodes []locker.Locker, need int) locker.Locker {
 	t.Helper()
-	if t.h.NewQuorum == nil {
-		l, err := redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
-		t.OK(err, "redlock.New")
-		return l
+	newQuorum := newRedlock
+	if t.h.NewQuorum != nil {
+		newQuorum = t.h.NewQuorum
 	}
-	l, err := t.h.NewQuorum(nodes, need)
+	l, err := newQuorum(nodes, need, t.timeouts())
 	t.OK(err, "Harness.NewQuorum")
 	return l
+}
+
+// newRedlock is the default of Harness.NewQuorum.
+func newRedlock(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error) {
+	return redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: 3 * bound.Attempt})
 }
 
 // quorum makes the quorum under test over all nodes, each with a client of its own.

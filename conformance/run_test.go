@@ -68,8 +68,8 @@ func TestEveryCaseIsDemanded(t *testing.T) {
 // A strategy is run on the nodes of a quorum if its harness has a quorum. The default has one.
 func TestQuorumIsOptional(t *testing.T) {
 	t.Parallel()
-	strategy := func(driver.Driver) (locker.Locker, error) { return nil, errors.ErrUnsupported }
-	quorum := func([]locker.Locker, int) (locker.Locker, error) { return nil, errors.ErrUnsupported }
+	strategy := func(driver.Driver, Timeouts) (locker.Locker, error) { return nil, errors.ErrUnsupported }
+	quorum := func([]locker.Locker, int, Timeouts) (locker.Locker, error) { return nil, errors.ErrUnsupported }
 	for _, tc := range []struct {
 		harness Harness
 		quorum  bool
@@ -80,7 +80,7 @@ func TestQuorumIsOptional(t *testing.T) {
 		{Harness{New: strategy, NewQuorum: quorum}, true},
 	} {
 		for _, c := range cases {
-			if c.permits || c.bounded || c.can != nil && !c.can(Capabilities{}) {
+			if c.permits || c.can != nil && !c.can(Capabilities{}) {
 				continue
 			}
 			found := false

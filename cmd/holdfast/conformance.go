@@ -127,7 +127,6 @@ func (o *options) harness(cred credentials) (conformance.Harness, error) {
 		return conformance.Harness{}, errors.New("conformance chooses the permits itself: give --strategy semaphore:1")
 	}
 	// A case loses many replies, and waits for each.
-	const attempt = conformance.AttemptTimeout
 	h := conformance.Harness{
 		Name: name + " over " + o.client,
 		Dial: func(tb testing.TB, at drivertest.Target) (driver.Driver, error) {
@@ -143,20 +142,22 @@ func (o *options) harness(cred credentials) (conformance.Harness, error) {
 	}
 	switch name {
 	case "reentrant":
-		h.New = func(drv driver.Driver) (locker.Locker, error) {
-			return reentrant.New(drv, reentrant.Config{AttemptTimeout: attempt})
+		h.New = func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+			return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 		}
 		h.Can = conformance.Capabilities{Reentrant: true, Hash: true, MinHold: true}
 	case "rwhash":
-		h.New = func(drv driver.Driver) (locker.Locker, error) {
-			return rwhash.New(drv, rwhash.Config{AttemptTimeout: attempt})
+		h.New = func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+			return rwhash.New(drv, rwhash.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 		}
 		h.Can = conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true}
 	case "semaphore":
-		h.NewSemaphore = func(drv driver.Driver, permits int) (locker.Locker, error) {
-			return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: attempt})
+		h.NewSemaphore = func(drv driver.Driver, permits int, bound conformance.Timeouts) (locker.Locker, error) {
+			return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 		}
-		h.New = func(drv driver.Driver) (locker.Locker, error) { return h.NewSemaphore(drv, 1) }
+		h.New = func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+			return h.NewSemaphore(drv, 1, bound)
+		}
 		h.Can = conformance.Capabilities{Hash: true, Fair: true, MinHold: true}
 	}
 	return h, nil // without New the suite runs single

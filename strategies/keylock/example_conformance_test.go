@@ -17,8 +17,8 @@ func TestExampleConforms(t *testing.T) {
 	conformance.Run(t, conformance.Harness{
 		Name: "the example over goredis",
 		Dial: clients.Goredis,
-		New: func(drv driver.Driver) (locker.Locker, error) {
-			return newExclusive(drv, keylock.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
+		New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+			return newExclusive(drv, keylock.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 		},
 		Can: conformance.Capabilities{Hash: true},
 		On:  []drivertest.Kind{drivertest.Memory, drivertest.Single},

@@ -18,8 +18,8 @@ func TestConformance(t *testing.T) {
 			conformance.Run(t, conformance.Harness{
 				Name: "reentrant over " + client.Name,
 				Dial: client.Dial,
-				New: func(drv driver.Driver) (locker.Locker, error) {
-					return reentrant.New(drv, reentrant.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
+				New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+					return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 				},
 				Can: conformance.Capabilities{Reentrant: true, Hash: true, MinHold: true},
 				On:  client.On,
@@ -33,8 +33,8 @@ func TestFairConformance(t *testing.T) {
 	conformance.Run(t, conformance.Harness{
 		Name: "fair reentrant over redigo",
 		Dial: clients.Redigo,
-		New: func(drv driver.Driver) (locker.Locker, error) {
-			return reentrant.New(drv, reentrant.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout, Fair: true})
+		New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+			return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release, Fair: true})
 		},
 		Can: conformance.Capabilities{Reentrant: true, Hash: true, Fair: true, MinHold: true},
 		On:  clients.LocksOn("redigo"),

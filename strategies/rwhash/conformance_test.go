@@ -18,8 +18,8 @@ func TestConformance(t *testing.T) {
 			conformance.Run(t, conformance.Harness{
 				Name: "rwhash over " + client.Name,
 				Dial: client.Dial,
-				New: func(drv driver.Driver) (locker.Locker, error) {
-					return rwhash.New(drv, rwhash.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
+				New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+					return rwhash.New(drv, rwhash.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 				},
 				Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
 				On:  client.On,

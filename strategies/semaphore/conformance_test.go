@@ -19,11 +19,11 @@ func TestConformance(t *testing.T) {
 			conformance.Run(t, conformance.Harness{
 				Name: "semaphore over " + client.Name,
 				Dial: client.Dial,
-				New: func(drv driver.Driver) (locker.Locker, error) {
-					return semaphore.New(drv, semaphore.Config{Permits: 1, AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
+				New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+					return semaphore.New(drv, semaphore.Config{Permits: 1, AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 				},
-				NewSemaphore: func(drv driver.Driver, permits int) (locker.Locker, error) {
-					return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
+				NewSemaphore: func(drv driver.Driver, permits int, bound conformance.Timeouts) (locker.Locker, error) {
+					return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 				},
 				Can: conformance.Capabilities{Hash: true, Fair: true, MinHold: true},
 				On:  client.On,

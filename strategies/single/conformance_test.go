@@ -16,8 +16,8 @@ func TestFairConformance(t *testing.T) {
 	conformance.Run(t, conformance.Harness{
 		Name: "fair single over redigo",
 		Dial: clients.Redigo,
-		New: func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout, Fair: true})
+		New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+			return single.New(drv, single.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release, Fair: true})
 		},
 		Can: conformance.Capabilities{Fair: true, MinHold: true},
 		On:  clients.LocksOn("redigo"),

@@ -19,8 +19,8 @@ func TestConformance(t *testing.T) {
 			conformance.Run(t, conformance.Harness{
 				Name: "watchdog(single) over " + client.Name,
 				Dial: client.Dial,
-				New: func(drv driver.Driver) (locker.Locker, error) {
-					l, err := single.New(drv, single.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
+				New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+					l, err := single.New(drv, single.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 					if err != nil {
 						return nil, err
 					}
