@@ -12,7 +12,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const module = "github.com/holdfast-go/holdfast"
 
@@ -33,8 +37,7 @@ type graph map[string]listed
 // list returns the graph of the root module and of the packages in beside.
 func list(t *testing.T, beside ...string) graph {
 	t.Helper()
-	out := goCommand(t, append([]string{"list", "-deps", "-json=ImportPath,Name,Standard,DepOnly,GoFiles,EmbedFiles,Imports",
-		"./..."}, beside...)...)
+	out := goCommand(t, append([]string{"list", "-deps", "-json=ImportPath,Name,Standard,DepOnly,GoFiles,EmbedFiles,Imports", "./..."}, beside...)...)
 	g := graph{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed

@@ -39,33 +39,15 @@ var required = map[string]string{
 }
 
 // downloaded are the modules that a program downloads and links for a set of packages.
-var downloaded = []struct {
-	packages []string
-	modules  []string
-}{
-	{packages: []string{"locker", "strategies/single"}},
-	{
-		packages: []string{"locker", "strategies/single", "providers/goredis"},
-		modules: []string{
-			"github.com/cespare/xxhash/v2", "github.com/redis/go-redis/v9", "go.uber.org/atomic", "golang.org/x/sys",
-		},
+var downloaded = map[string][]string{
+	"locker strategies/single": nil,
+	"locker strategies/single providers/goredis": {
+		"github.com/cespare/xxhash/v2", "github.com/redis/go-redis/v9", "go.uber.org/atomic", "golang.org/x/sys",
 	},
-	{
-		packages: []string{"locker", "strategies/single", "providers/redigo"},
-		modules:  []string{"github.com/gomodule/redigo"},
-	},
-	{
-		packages: []string{"locker", "strategies/single", "providers/rueidis"},
-		modules:  []string{"github.com/redis/rueidis", "golang.org/x/sys"},
-	},
-	{
-		packages: []string{"locker", "strategies/single", "providers/valkey"},
-		modules:  []string{"github.com/valkey-io/valkey-go", "golang.org/x/sys"},
-	},
-	{
-		packages: []string{"."},
-		modules:  []string{"github.com/cenkalti/backoff/v4"},
-	},
+	"locker strategies/single providers/redigo":  {"github.com/gomodule/redigo"},
+	"locker strategies/single providers/rueidis": {"github.com/redis/rueidis", "golang.org/x/sys"},
+	"locker strategies/single providers/valkey":  {"github.com/valkey-io/valkey-go", "golang.org/x/sys"},
+	".": {"github.com/cenkalti/backoff/v4"},
 }
 
 // The module graph of a program that imports Holdfast grows only on purpose. A module of a test's
@@ -92,17 +74,17 @@ func TestRequiredModules(t *testing.T) {
 
 func TestDownloadedModules(t *testing.T) {
 	t.Parallel()
-	for _, d := range downloaded {
-		t.Run(strings.Join(d.packages, "+"), func(t *testing.T) {
+	for packages, modules := range downloaded {
+		t.Run(strings.ReplaceAll(packages, " ", "+"), func(t *testing.T) {
 			t.Parallel()
 			args := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}
-			for _, p := range d.packages {
+			for p := range strings.FieldsSeq(packages) {
 				args = append(args, "./"+p)
 			}
 			got := slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(goCommand(t, args...))))))
 			got = slices.DeleteFunc(got, func(path string) bool { return path == module })
-			if !slices.Equal(got, d.modules) {
-				t.Errorf("a program downloads\n%q, not\n%q", got, d.modules)
+			if !slices.Equal(got, modules) {
+				t.Errorf("a program downloads\n%q, not\n%q", got, modules)
 			}
 		})
 	}

@@ -22,44 +22,27 @@ func TestStraysAreFound(t *testing.T) {
 		ours("strategies/internal/x/y"): {Imports: []string{ours("providers/good")}},
 	}
 	tests := []struct {
-		name string
-		arrow
-		want []string
+		name                   string
+		program, with, outside string
+		want                   []string
 	}{
+		{"all allowed", "locker providers/good", "locker/...", "example.com/client", nil},
+		{"one of ours", "locker", "", "", []string{ours("locker") + " -> " + ours("locker/driver")}},
 		{
-			name: "all allowed",
-			arrow: arrow{program: []string{"locker", "providers/good"}, with: []string{"locker/..."},
-				outside: []string{"example.com/client"}},
+			"a prefix of the name is not the package", "locker", "locker/d locker/drive/...", "",
+			[]string{ours("locker") + " -> " + ours("locker/driver")},
 		},
+		{"a second client", "providers/two", "", "example.com/client", []string{ours("providers/two") + " -> example.com/other"}},
 		{
-			name:  "one of ours",
-			arrow: arrow{program: []string{"locker"}},
-			want:  []string{ours("locker") + " -> " + ours("locker/driver")},
-		},
-		{
-			name:  "a prefix of the name is not the package",
-			arrow: arrow{program: []string{"locker"}, with: []string{"locker/d", "locker/drive/..."}},
-			want:  []string{ours("locker") + " -> " + ours("locker/driver")},
-		},
-		{
-			name:  "a second client",
-			arrow: arrow{program: []string{"providers/two"}, outside: []string{"example.com/client"}},
-			want:  []string{ours("providers/two") + " -> example.com/other"},
-		},
-		{
-			name: "a client behind others",
-			arrow: arrow{program: []string{"strategies/internal/x"}, with: []string{"strategies/internal/...",
-				"providers/good", "locker/driver"}},
-			want: []string{
-				ours("strategies/internal/x") + " -> " + ours("strategies/internal/x/y") + " -> " + ours("providers/good") +
-					" -> example.com/client",
-			},
+			"a client behind others", "strategies/internal/x", "strategies/internal/... providers/good locker/driver", "",
+			[]string{ours("strategies/internal/x") + " -> " + ours("strategies/internal/x/y") + " -> " + ours("providers/good") +
+				" -> example.com/client"},
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := test.strays(t, g); !slices.Equal(got, test.want) {
+			if got := (arrow{test.program, test.with, test.outside, ""}).strays(t, g); !slices.Equal(got, test.want) {
 				t.Errorf("strays are\n%q, not\n%q", got, test.want)
 			}
 		})
