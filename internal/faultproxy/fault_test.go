@@ -104,9 +104,7 @@ func TestStallRequestIsExecutedAfterItsClientHasGone(t *testing.T) {
 		send(t, client, "SET", "k", "late")
 		send(t, client, "SET", "k2", "behind")
 		wait(t, "Hit", late.Hit())
-		if err := client.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.Close())
 		wait(t, "Gone", late.Gone())
 		wantDo(t, direct, int64(0), "DEL", "k") // the clean-up of a caller that gave up
 		wantNotYet(t, "Executed", late.Executed())
@@ -138,9 +136,7 @@ func TestPipelinedReplyIsFound(t *testing.T) {
 		want := func(i int) {
 			t.Helper()
 			v, err := client.Receive()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if i%2 == 0 {
 				v = v.Elems[0]
 				v.Text += "\r\n*3\r\n"

@@ -2,9 +2,7 @@ package faultproxy_test
 
 import (
 	"errors"
-	"net"
 	"os"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/memnet"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
@@ -32,12 +31,7 @@ type place struct {
 // eachServer runs a test before miniredis in fake time, and before a real server.
 func eachServer(t *testing.T, test func(t *testing.T, s place)) {
 	t.Helper()
-	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
-		inMemory(t, func(t *testing.T, network faultproxy.Network) { test(t, mini(t, network).place) })
-	})
-	t.Run("redis-server", func(t *testing.T) {
-		t.Parallel()
+	both(t, func(t *testing.T, n *memnet.Net) { test(t, mini(t, n).place) }, "redis-server", func(t *testing.T) {
 		test(t, place{faultproxy.TCP, redistest.Start(t, redistest.Options{}).Addr()})
 	})
 }
@@ -45,19 +39,19 @@ func eachServer(t *testing.T, test func(t *testing.T, s place)) {
 // eachNetwork runs a test in fake time, and over TCP.
 func eachNetwork(t *testing.T, test func(t *testing.T, network faultproxy.Network)) {
 	t.Helper()
-	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
-		inMemory(t, test)
-	})
-	t.Run("tcp", func(t *testing.T) {
-		t.Parallel()
-		test(t, faultproxy.TCP)
-	})
+	both(t, func(t *testing.T, n *memnet.Net) { test(t, n) }, "tcp", func(t *testing.T) { test(t, faultproxy.TCP) })
 }
 
-func inMemory(t *testing.T, test func(t *testing.T, network faultproxy.Network)) {
+func both(t *testing.T, memory func(*testing.T, *memnet.Net), server string, test func(*testing.T)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, memnet.New()) })
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) { memory(t, memnet.New()) })
+	})
+	t.Run(server, func(t *testing.T) {
+		t.Parallel()
+		test(t)
+	})
 }
 
 // inFakeTime reports whether the test runs in a bubble.
@@ -67,37 +61,17 @@ func (s place) inFakeTime() bool { return s.network != faultproxy.TCP }
 type miniServer struct {
 	*miniredis.Miniredis
 	place
-	listener net.Listener
+	close func()
 }
 
 func mini(t *testing.T, network faultproxy.Network) miniServer {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	c, err := m.Dial() // starts it without a listener of its own
-	if err != nil {
-		t.Fatal(err)
+	if n, ok := network.(*memnet.Net); ok {
+		s := memredis.Start(t, n)
+		return miniServer{s.Miniredis, place{n, s.Addr()}, s.Close}
 	}
-	c.Close()
-	l, err := network.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var accepting sync.WaitGroup
-	accepting.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			m.Server().ServeConn(c)
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		accepting.Wait()
-		m.Close()
-	})
-	return miniServer{m, place{network, l.Addr().String()}, l}
+	m := miniredis.RunT(t)
+	return miniServer{m, place{network, m.Addr()}, m.Close}
 }
 
 // proxy starts a proxy before the server.
@@ -110,13 +84,9 @@ func (s place) proxy(t *testing.T) *faultproxy.Proxy {
 func (s place) dial(t *testing.T, addr string) *resp.Conn {
 	t.Helper()
 	c, err := s.network.Dial(t.Context(), "tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetDeadline(time.Now().Add(patience)))
 	return resp.NewConn(c)
 }
 
@@ -151,15 +121,11 @@ func wantSilence(t *testing.T, s place, c *resp.Conn) {
 	if !s.inFakeTime() {
 		return
 	}
-	if err := c.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetReadDeadline(time.Now().Add(time.Second)))
 	if v, err := c.Receive(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("got %q, %v; want silence", v.Raw, err)
 	}
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetReadDeadline(time.Now().Add(patience)))
 }
 
 // wantTook checks how much time has passed since start, if it is fake.
@@ -200,3 +166,10 @@ func wantNotYet(t *testing.T, what string, event <-chan struct{}) {
 }
 
 var isSet = faultproxy.Command("SET")
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -6,9 +6,11 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
@@ -66,11 +68,10 @@ func TestFreeze(t *testing.T) {
 // The news of connections that begin and end are held back too.
 func TestFreezeAndConnections(t *testing.T) {
 	t.Parallel()
-	inMemory(t, func(t *testing.T, network faultproxy.Network) {
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New()
 		l, err := network.Listen()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer l.Close()
 		s := place{network, l.Addr().String()}
 		p := s.proxy(t)
@@ -118,9 +119,7 @@ func TestRefuse(t *testing.T) {
 				t.Fatalf("dial: %v, %v; want ECONNREFUSED", c, err)
 			}
 			wantDo(t, old, "PONG", "PING")
-			if err := errors.Join(p.Accept(), p.Accept()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(p.Accept(), p.Accept()))
 			wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
 		}
 	})
@@ -131,9 +130,7 @@ func TestRetarget(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, network faultproxy.Network) {
 		a, b := mini(t, network), mini(t, network)
 		for name, m := range map[string]miniServer{"a": a, "b": b} {
-			if err := m.Set("name", name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.Set("name", name))
 		}
 		p := a.proxy(t)
 		old := a.dial(t, p.Addr())
@@ -141,7 +138,7 @@ func TestRetarget(t *testing.T) {
 		p.Retarget(b.addr)
 		wantDo(t, b.dial(t, p.Addr()), "b", "GET", "name")
 		wantDo(t, old, "a", "GET", "name")
-		b.listener.Close()
+		b.close()
 		wantClosed(t, b.dial(t, p.Addr()))
 	})
 }
@@ -188,26 +185,15 @@ func TestCloseWaitsForItsGoroutines(t *testing.T) {
 // goleak in TestMain proves that nothing is left.
 func TestCloseEndsWhateverGoesOn(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(p *faultproxy.Proxy) *faultproxy.Trap{
-		"stalled reply": func(p *faultproxy.Proxy) *faultproxy.Trap {
-			return p.Add(faultproxy.Rule{Match: isSet, Fault: faultproxy.Stall})
-		},
-		"stalled request": func(p *faultproxy.Proxy) *faultproxy.Trap {
-			return p.Add(faultproxy.Rule{Match: isSet, Fault: faultproxy.StallRequest})
-		},
-		"dropped reply": func(p *faultproxy.Proxy) *faultproxy.Trap {
-			return p.Add(faultproxy.Rule{Match: isSet, Fault: faultproxy.DropReply})
-		},
-		"frozen": func(p *faultproxy.Proxy) *faultproxy.Trap {
-			trap := p.Add(faultproxy.Rule{Match: isSet})
-			p.Freeze()
-			return trap
-		},
-		"refusing": func(p *faultproxy.Proxy) *faultproxy.Trap {
-			trap := p.Add(faultproxy.Rule{Match: isSet})
-			p.Refuse()
-			return trap
-		},
+	for name, tc := range map[string]struct {
+		fault faultproxy.Fault
+		then  func(*faultproxy.Proxy)
+	}{
+		"stalled reply":   {fault: faultproxy.Stall},
+		"stalled request": {fault: faultproxy.StallRequest},
+		"dropped reply":   {fault: faultproxy.DropReply},
+		"frozen":          {then: (*faultproxy.Proxy).Freeze},
+		"refusing":        {then: (*faultproxy.Proxy).Refuse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,7 +202,10 @@ func TestCloseEndsWhateverGoesOn(t *testing.T) {
 				p := s.proxy(t)
 				client := s.dial(t, p.Addr())
 				wantDo(t, client, "PONG", "PING")
-				trap := prepare(p)
+				trap := p.Add(faultproxy.Rule{Match: isSet, Fault: tc.fault})
+				if tc.then != nil {
+					tc.then(p)
+				}
 				send(t, client, "SET", "k", "v")
 				wait(t, "Hit", trap.Hit())
 				p.Close()

@@ -11,9 +11,7 @@ import (
 func receive(t *testing.T, c *resp.Conn) []any {
 	t.Helper()
 	v, err := c.Receive()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	list, _ := v.Any().([]any)
 	return list
 }
@@ -76,9 +74,7 @@ func TestProxiesBeforeACluster(t *testing.T) {
 	}
 	client := place{network: faultproxy.TCP}.dial(t, p.Addr())
 	slots, err := client.Do("CLUSTER", "SLOTS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if port := slots.([]any)[0].([]any)[2].([]any)[1]; port != int64(p.Port()) {
 		t.Errorf("clients are told port %v, want %d", port, p.Port())
 	}
