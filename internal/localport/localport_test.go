@@ -23,9 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestListen(t *testing.T) {
 	t.Parallel()
 	l, err := localport.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	port := localport.Of(l)
 	if want := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)); l.Addr().String() != want {
@@ -52,12 +50,8 @@ func TestCloseWhileProcessesStart(t *testing.T) {
 	})
 	for range 300 {
 		l, err := localport.Listen()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := localport.Close(l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, localport.Close(l))
 		if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
 			c.Close()
 			t.Fatal("a closed listener accepts")
@@ -83,20 +77,12 @@ func TestDropWhileProcessesStart(t *testing.T) {
 		})
 	}
 	l, err := localport.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 3000 {
-		if err := localport.Close(l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, localport.Close(l))
 		held, err := localport.Hold(localport.Of(l))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := held.Drop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, held.Drop())
 		if l, err = net.Listen("tcp", l.Addr().String()); err != nil {
 			t.Fatalf("a dropped port cannot be had: %v", err)
 		}
@@ -108,9 +94,7 @@ func TestFree(t *testing.T) {
 	t.Parallel()
 	const n = 50
 	ports, err := localport.Free(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen := map[int]bool{}
 	for _, p := range ports {
 		seen[p] = true
@@ -131,18 +115,12 @@ func TestHold(t *testing.T) {
 		t.Skip("ports are not held here")
 	}
 	l, err := localport.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	addr, port := l.Addr().String(), localport.Of(l)
 	linger(t, l)
-	if err := localport.Close(l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, localport.Close(l))
 	held, err := localport.Hold(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c, err := net.Dial("tcp", addr); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("dialing a held port: %v, %v", c, err)
 	}
@@ -155,9 +133,7 @@ func TestHold(t *testing.T) {
 		_ = again.Drop()
 	}
 	for range 2 {
-		if err := held.Drop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, held.Drop())
 	}
 	l, err = net.Listen("tcp", addr)
 	if err != nil {
@@ -170,18 +146,19 @@ func TestHold(t *testing.T) {
 func linger(t *testing.T, l net.Listener) {
 	t.Helper()
 	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, server.Close())
 	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Fatalf("read: %v", err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
