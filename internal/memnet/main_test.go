@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"regexp"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -93,6 +94,14 @@ func (w world) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
+	}
+}
+
+// is checks that err is one of some errors.
+func (w world) is(err error, wants ...error) {
+	w.Helper()
+	if !slices.ContainsFunc(wants, func(want error) bool { return errors.Is(err, want) }) {
+		w.Errorf("error %v, want %v", err, wants)
 	}
 }
 

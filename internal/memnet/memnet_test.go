@@ -1,16 +1,16 @@
+//realtime:ok the tests run in bubbles
+
 //nolint:forbidigo // fake time
 package memnet_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"os"
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/memnet"
@@ -44,21 +44,16 @@ func TestLatency(t *testing.T) {
 		w.took(start, time.Second+latency, "the second segment")
 		start = time.Now()
 		w.must(client.CloseWrite())
-		if err := read(server); !errors.Is(err, io.EOF) {
-			w.Error(err)
-		}
+		w.is(read(server), io.EOF)
 		w.took(start, latency, "the end of the stream")
 		start = time.Now()
 		w.must(server.SetLinger(0))
 		w.must(server.Close())
-		if err := read(client); !errors.Is(err, syscall.ECONNRESET) {
-			w.Error(err)
-		}
+		w.is(read(client), syscall.ECONNRESET)
 		w.took(start, latency, "the reset")
 		start = time.Now()
-		if _, err := n.Dial(w.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, syscall.ECONNREFUSED) {
-			w.Error(err)
-		}
+		_, err := n.Dial(w.Context(), "tcp", "127.0.0.1:1")
+		w.is(err, syscall.ECONNREFUSED)
 		w.took(start, 2*latency, "the refusal")
 	})
 }
@@ -71,9 +66,7 @@ func TestLatencyOfAWriteToAClosedEnd(t *testing.T) {
 		client, server := w.connect()
 		w.must(server.Close())
 		start := time.Now()
-		if err := eventually(w, client); !errors.Is(err, syscall.EPIPE) {
-			w.Error(err)
-		}
+		w.is(eventually(w, client), syscall.EPIPE)
 		w.took(start, 2*latency, "the news")
 	})
 }
@@ -86,9 +79,7 @@ func TestDeadlinesInFakeTime(t *testing.T) {
 		start := time.Now()
 		w.send(server, "x")
 		w.must(client.SetReadDeadline(start.Add(latency - 1)))
-		if err := read(client); !errors.Is(err, os.ErrDeadlineExceeded) {
-			w.Errorf("Read before the segment: %v", err)
-		}
+		w.is(read(client), os.ErrDeadlineExceeded)
 		w.took(start, latency-1, "the deadline")
 		w.must(client.SetReadDeadline(start.Add(latency + 1)))
 		w.must(read(client))
@@ -97,9 +88,7 @@ func TestDeadlinesInFakeTime(t *testing.T) {
 		w.must(client.SetReadDeadline(start.Add(time.Hour)))
 		w.settle()
 		w.must(client.SetReadDeadline(start.Add(2 * time.Hour)))
-		if err := <-result; !errors.Is(err, os.ErrDeadlineExceeded) {
-			w.Errorf("Read: %v", err)
-		}
+		w.is(<-result, os.ErrDeadlineExceeded)
 		w.took(start, 2*time.Hour, "the later deadline")
 	})
 }
@@ -154,16 +143,12 @@ func TestBacklog(t *testing.T) {
 		}
 		cancel()
 		for range cap(results) - room - 1 {
-			if err := <-results; !errors.Is(err, context.Canceled) {
-				w.Fatalf("Dial: %v", err)
-			}
+			w.is(<-results, context.Canceled)
 		}
 		results = dialAll(w.Context())
 		w.must(l.Close())
 		for range cap(results) {
-			if err := <-results; !errors.Is(err, syscall.ECONNREFUSED) {
-				w.Fatalf("Dial: %v", err)
-			}
+			w.is(<-results, syscall.ECONNREFUSED)
 		}
 	})
 }
@@ -181,9 +166,7 @@ func TestDialBesideClose(t *testing.T) {
 					if err == nil {
 						err = read(c)
 					}
-					if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET) {
-						w.Error(err)
-					}
+					w.is(err, syscall.ECONNREFUSED, syscall.ECONNRESET)
 				})
 			}
 			w.must(l.Close())
@@ -201,9 +184,7 @@ func TestResetDropsWhatWasNotRead(t *testing.T) {
 		w.must(server.SetLinger(0))
 		w.must(server.Close())
 		for range 2 {
-			if err := read(client); !errors.Is(err, syscall.ECONNRESET) {
-				w.Errorf("Read: %v", err)
-			}
+			w.is(read(client), syscall.ECONNRESET)
 		}
 	})
 }
@@ -227,26 +208,19 @@ func TestWriteNeverWaits(t *testing.T) {
 // connections are on their way.
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New()
+	inMemory(t, func(w world, n *memnet.Net) {
 		n.Latency = latency
 		l, err := n.Listen()
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.must(err)
 		var conns []net.Conn
 		for range 3 {
-			c, err := n.Dial(t.Context(), "tcp", l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			c, err := n.Dial(w.Context(), "tcp", l.Addr().String())
+			w.must(err)
 			conns = append(conns, c)
 		}
 		time.Sleep(24 * time.Hour)
 		for _, c := range conns {
-			if _, err := c.Write([]byte("on its way")); err != nil {
-				t.Fatal(err)
-			}
+			w.send(c, "on its way")
 		}
 	})
 }

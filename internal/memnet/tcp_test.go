@@ -2,8 +2,8 @@ package memnet_test
 
 import (
 	"context"
-	"errors"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"strings"
@@ -17,7 +17,14 @@ import (
 // TestAsTCP runs each case over memnet and over TCP.
 func TestAsTCP(t *testing.T) {
 	t.Parallel()
-	for name, test := range behaviours {
+	tests := maps.Clone(ofListeners)
+	for name, test := range ofConnections {
+		tests[name] = func(w world) {
+			client, server := w.connect()
+			test(w, client, server)
+		}
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			t.Run("tcp", func(t *testing.T) {
@@ -44,9 +51,9 @@ var (
 	never   time.Time
 )
 
-var behaviours = map[string]func(w world){
-	"bytes arrive in order, in both directions": func(w world) {
-		client, server := w.connect()
+// ofConnections are cases about the two ends of a connection.
+var ofConnections = map[string]func(w world, client, server conn){
+	"bytes arrive in order, in both directions": func(w world, client, server conn) {
 		const texts = 100
 		for range texts {
 			w.send(client, "a request, ")
@@ -55,23 +62,20 @@ var behaviours = map[string]func(w world){
 		w.receive(server, strings.Repeat("a request, ", texts))
 		w.receive(client, strings.Repeat("a reply, ", texts))
 	},
-	"a short Read leaves the rest": func(w world) {
-		client, server := w.connect()
+	"a short Read leaves the rest": func(w world, client, server conn) {
 		w.send(client, "abcdef")
 		for _, want := range []string{"a", "bc", "def"} {
 			w.receive(server, want)
 		}
 	},
-	"a Write is done with its buffer": func(w world) {
-		client, server := w.connect()
+	"a Write is done with its buffer": func(w world, client, server conn) {
 		buf := []byte("before")
 		_, err := client.Write(buf)
 		w.must(err)
 		copy(buf, "after!")
 		w.receive(server, "before")
 	},
-	"addresses": func(w world) {
-		client, server := w.connect()
+	"addresses": func(w world, client, server conn) {
 		if a, b := client.LocalAddr(), server.RemoteAddr(); a.String() != b.String() {
 			w.Errorf("the client is at %v, or at %v", a, b)
 		}
@@ -84,8 +88,7 @@ var behaviours = map[string]func(w world){
 			}
 		}
 	},
-	"a Read of no bytes": func(w world) {
-		client, server := w.connect()
+	"a Read of no bytes": func(w world, client, server conn) {
 		w.must(client.SetDeadline(longAgo))
 		if n, err := client.Read(nil); n != 0 || err != nil {
 			w.Errorf("Read(nil) = %d, %v", n, err)
@@ -98,8 +101,7 @@ var behaviours = map[string]func(w world){
 		_, err := client.Read(nil)
 		w.wantErr(err, net.ErrClosed, "read tcp A->A: use of closed network connection", false)
 	},
-	"a Write of no bytes": func(w world) {
-		client, server := w.connect()
+	"a Write of no bytes": func(w world, client, server conn) {
 		w.send(client, "")
 		w.send(client, "x")
 		if n, err := server.Read(make([]byte, 2)); n != 1 || err != nil {
@@ -107,36 +109,28 @@ var behaviours = map[string]func(w world){
 		}
 	},
 
-	"Close lets what was sent arrive": func(w world) {
-		client, server := w.connect()
+	"Close lets what was sent arrive": func(w world, client, server conn) {
 		w.send(client, "first, ")
 		w.send(client, "last")
 		w.must(client.Close())
 		w.receive(server, "first, last")
 		for range 2 {
-			if err := read(server); !errors.Is(err, io.EOF) {
-				w.Errorf("Read after the end: %v", err)
-			}
+			w.is(read(server), io.EOF)
 		}
 	},
-	"Close ends a waiting Read of the other end": func(w world) {
-		client, server := w.connect()
+	"Close ends a waiting Read of the other end": func(w world, client, server conn) {
 		result := w.waiting(client)
 		w.must(server.Close())
-		if err := <-result; !errors.Is(err, io.EOF) {
-			w.Error(err)
-		}
+		w.is(<-result, io.EOF)
 	},
-	"Close ends all Reads of its end": func(w world) {
-		client, _ := w.connect()
+	"Close ends all Reads of its end": func(w world, client, _ conn) {
 		results := []<-chan error{w.waiting(client), w.waiting(client), w.waiting(client)}
 		w.must(client.Close())
 		for _, result := range results {
 			w.wantErr(<-result, net.ErrClosed, "read tcp A->A: use of closed network connection", false)
 		}
 	},
-	"a closed end": func(w world) {
-		client, server := w.connect()
+	"a closed end": func(w world, client, server conn) {
 		w.send(server, "unread")
 		w.must(client.Close())
 		for op, err := range map[string]error{
@@ -148,41 +142,30 @@ var behaviours = map[string]func(w world){
 			client.CloseWrite(), client.SetLinger(0), client.SetDeadline(never), client.SetReadDeadline(never),
 			client.SetWriteDeadline(never),
 		} {
-			if !errors.Is(err, net.ErrClosed) {
-				w.Error(err)
-			}
+			w.is(err, net.ErrClosed)
 		}
 	},
-	"Writes to a closed end fail after a while": func(w world) {
-		client, server := w.connect()
+	"Writes to a closed end fail after a while": func(w world, client, server conn) {
 		w.must(server.Close())
 		w.send(client, "nobody knows yet")
-		if err := eventually(w, client); !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
-			w.Error(err)
-		}
+		w.is(eventually(w, client), syscall.EPIPE, syscall.ECONNRESET)
 		if err := read(client); err == nil {
 			w.Error("a Read after that succeeds")
 		}
 	},
-	"CloseWrite ends one direction": func(w world) {
-		client, server := w.connect()
+	"CloseWrite ends one direction": func(w world, client, server conn) {
 		w.send(client, "request")
 		w.must(client.CloseWrite())
 		w.must(client.CloseWrite())
 		w.receive(server, "request")
-		if err := read(server); !errors.Is(err, io.EOF) {
-			w.Errorf("Read: %v", err)
-		}
+		w.is(read(server), io.EOF)
 		w.wantErr(write(client), syscall.EPIPE, "write tcp A->A: write: broken pipe", false)
 		w.send(server, "reply")
 		w.must(server.Close())
 		w.receive(client, "reply")
-		if err := read(client); !errors.Is(err, io.EOF) {
-			w.Errorf("Read: %v", err)
-		}
+		w.is(read(client), io.EOF)
 	},
-	"SetLinger(0) makes Close a reset": func(w world) {
-		client, server := w.connect()
+	"SetLinger(0) makes Close a reset": func(w world, client, server conn) {
 		result := w.waiting(client)
 		w.must(server.SetLinger(0))
 		w.must(server.Close())
@@ -190,35 +173,24 @@ var behaviours = map[string]func(w world){
 		if err := read(client); err == nil {
 			w.Error("a Read after that succeeds")
 		}
-		if err := write(client); !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
-			w.Errorf("Write: %v", err)
-		}
+		w.is(write(client), syscall.EPIPE, syscall.ECONNRESET)
 		w.must(client.Close())
 	},
-	"SetLinger(1) revokes SetLinger(0)": func(w world) {
-		client, server := w.connect()
+	"SetLinger(1) revokes SetLinger(0)": func(w world, client, server conn) {
 		w.must(server.SetLinger(0))
 		w.must(server.SetLinger(1))
 		w.must(server.Close())
-		if err := read(client); !errors.Is(err, io.EOF) {
-			w.Error(err)
-		}
+		w.is(read(client), io.EOF)
 	},
-	"a reset ends both directions": func(w world) {
-		client, server := w.connect()
+	"a reset ends both directions": func(w world, client, server conn) {
 		w.must(client.CloseWrite())
-		if err := read(server); !errors.Is(err, io.EOF) {
-			w.Errorf("Read: %v", err)
-		}
+		w.is(read(server), io.EOF)
 		w.must(server.SetLinger(0))
 		w.must(server.Close())
-		if err := read(client); !errors.Is(err, syscall.ECONNRESET) {
-			w.Error(err)
-		}
+		w.is(read(client), syscall.ECONNRESET)
 	},
 
-	"a read deadline passes": func(w world) {
-		client, _ := w.connect()
+	"a read deadline passes": func(w world, client, _ conn) {
 		w.must(client.SetReadDeadline(time.Now().Add(10 * time.Millisecond)))
 		results := []<-chan error{w.waiting(client), w.waiting(client)}
 		for _, result := range results {
@@ -226,14 +198,12 @@ var behaviours = map[string]func(w world){
 		}
 		w.send(client, "written all the same")
 	},
-	"a read deadline in the past ends a waiting Read": func(w world) {
-		client, _ := w.connect()
+	"a read deadline in the past ends a waiting Read": func(w world, client, _ conn) {
 		result := w.waiting(client)
 		w.must(client.SetReadDeadline(longAgo))
 		w.wantErr(<-result, os.ErrDeadlineExceeded, "read tcp A->A: i/o timeout", true)
 	},
-	"a read deadline comes before what has arrived": func(w world) {
-		client, server := w.connect()
+	"a read deadline comes before what has arrived": func(w world, client, server conn) {
 		w.send(server, "abc")
 		w.receive(client, "a")
 		w.must(client.SetReadDeadline(longAgo))
@@ -241,8 +211,7 @@ var behaviours = map[string]func(w world){
 		w.must(client.SetReadDeadline(never))
 		w.receive(client, "bc")
 	},
-	"a new read deadline is that of a waiting Read": func(w world) {
-		client, server := w.connect()
+	"a new read deadline is that of a waiting Read": func(w world, client, server conn) {
 		w.must(client.SetReadDeadline(time.Now().Add(time.Hour)))
 		result := w.waiting(client)
 		w.must(client.SetReadDeadline(never))
@@ -250,8 +219,7 @@ var behaviours = map[string]func(w world){
 		w.send(server, "x")
 		w.must(<-result)
 	},
-	"a write deadline": func(w world) {
-		client, server := w.connect()
+	"a write deadline": func(w world, client, server conn) {
 		w.must(client.SetWriteDeadline(longAgo))
 		w.wantErr(write(client), os.ErrDeadlineExceeded, "write tcp A->A: i/o timeout", true)
 		w.send(server, "read all the same")
@@ -260,8 +228,7 @@ var behaviours = map[string]func(w world){
 		w.send(client, "x")
 		w.receive(server, "x")
 	},
-	"SetDeadline is for both directions": func(w world) {
-		client, server := w.connect()
+	"SetDeadline is for both directions": func(w world, client, server conn) {
 		w.must(client.SetDeadline(longAgo))
 		w.wantErr(read(client), os.ErrDeadlineExceeded, "read tcp A->A: i/o timeout", true)
 		w.wantErr(write(client), os.ErrDeadlineExceeded, "write tcp A->A: i/o timeout", true)
@@ -269,8 +236,7 @@ var behaviours = map[string]func(w world){
 		w.send(client, "x")
 		w.receive(server, "x")
 	},
-	"Reads at once get all that comes, once": func(w world) {
-		client, server := w.connect()
+	"Reads at once get all that comes, once": func(w world, client, server conn) {
 		results := []<-chan error{w.waiting(client), w.waiting(client), w.waiting(client)}
 		w.send(server, "x")
 		w.send(server, "yz!")
@@ -279,7 +245,10 @@ var behaviours = map[string]func(w world){
 		}
 		w.receive(client, "!")
 	},
+}
 
+// ofListeners are the others.
+var ofListeners = map[string]func(w world){
 	"nobody listens": func(w world) {
 		l := w.listen()
 		w.must(l.Close())
