@@ -16,7 +16,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var update = flag.Bool("update", false, "write api.txt of each module")
 
@@ -26,15 +30,11 @@ var root = filepath.Join("..", "..")
 func TestListings(t *testing.T) {
 	t.Parallel()
 	nested, err := filepath.Glob(filepath.Join(root, "integrations", "*", "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, mod := range append(nested, filepath.Join(root, "go.mod")) {
 		dir := filepath.Dir(mod)
 		name, err := filepath.Rel(root, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := exports(t, dir)
@@ -43,15 +43,11 @@ func TestListings(t *testing.T) {
 			}
 			file := filepath.Join(dir, "api.txt")
 			if *update {
-				if err := os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o644))
 				return
 			}
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := difference(strings.Split(strings.TrimSpace(string(text)), "\n"), got); diff != nil {
 				t.Errorf("the API is not what api.txt lists:\n%s\nIf that is intended (see docs/versions.md): "+
 					"go test ./internal/api -update", strings.Join(diff, "\n"))
@@ -105,9 +101,7 @@ func exports(t *testing.T, dir string) (lines []string) {
 	})
 	for _, path := range paths {
 		pkg, err := imports.Import(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lines = append(lines, list(pkg)...)
 	}
 	slices.Sort(lines)
@@ -120,9 +114,7 @@ func isInternal(path string) bool { return slices.Contains(strings.Split(path, "
 func goList(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
 	// Reads the folders, so that go test's cache sees when a file in them changes.
-	if err := filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }))
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
@@ -133,4 +125,11 @@ func goList(t *testing.T, dir string, args ...string) []byte {
 		t.Fatalf("go list: %v\n%s", err, &stderr)
 	}
 	return out
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -28,39 +28,30 @@ import (
 // read it. docs/versions.md says when it may change.
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	strategies := []struct {
-		name  string
-		open  func(driver.Driver) (locker.Locker, error)
-		modes []locker.Mode
-	}{
-		{"single", func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) },
-			[]locker.Mode{locker.Exclusive}},
-		{"reentrant", func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) },
-			[]locker.Mode{locker.Exclusive}},
-		{"rwhash", func(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) },
-			[]locker.Mode{locker.Exclusive, locker.Shared}},
-		{"semaphore", func(d driver.Driver) (locker.Locker, error) {
-			return semaphore.New(d, semaphore.Config{Permits: 1})
-		}, []locker.Mode{locker.Exclusive}},
-	}
 	var lines []string
-	for _, s := range strategies {
-		for _, mode := range s.modes {
-			lines = append(lines, layout(t, s.name+", "+mode.String(), mode, s.open)...)
-		}
+	for _, s := range []struct {
+		name string
+		mode locker.Mode
+		open func(driver.Driver) (locker.Locker, error)
+	}{
+		{"single", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) }},
+		{"reentrant", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) }},
+		{"rwhash", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) }},
+		{"rwhash", locker.Shared, func(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) }},
+		{"semaphore", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) {
+			return semaphore.New(d, semaphore.Config{Permits: 1})
+		}},
+	} {
+		lines = append(lines, layout(t, s.name+", "+s.mode.String(), s.mode, s.open)...)
 	}
 	got := strings.Join(lines, "\n") + "\n"
 	const file = "layout.txt"
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got != string(want) {
 		t.Errorf("what is at the server is no longer what %s has:\n%s\nProcesses with an earlier version must understand it; "+
 			"see docs/versions.md. If that is intended: go test ./internal/api -update", file, got)
@@ -95,21 +86,15 @@ func layout(t *testing.T, title string, mode locker.Mode, open func(driver.Drive
 	}
 	lines = append(lines, "# "+title+": held, and another waits")
 	lines = append(lines, stored(t, server)...)
-	if err := held.Release(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, held.Release(context.Background()))
 	message, err := messages.ReceiveMessage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	handle, _, _ := strings.Cut(held.Handle().Encode(), ".")
 	lines = append(lines, "publish "+normal(message.Channel), "handle "+handle+".", "")
 
 	server.FlushAll()
 	kept := acquire(locker.Request{Name: "lock", Mode: mode, Note: "a note", TTL: time.Hour, MinHold: time.Hour})
-	if err := kept.Release(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kept.Release(context.Background()))
 	lines = append(lines, "# "+title+": released before MinHold has passed")
 	return append(append(lines, stored(t, server)...), "")
 }
@@ -121,38 +106,23 @@ func stored(t *testing.T, server *miniredis.Miniredis) (lines []string) {
 		if server.TTL(key) <= 0 {
 			t.Errorf("%s does not expire", key)
 		}
+		var of []string
 		switch kind := server.Type(key); kind {
 		case "string":
-			value, err := server.Get(key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines = append(lines, fmt.Sprintf("string %s = %s", key, normal(value)))
+			of = append(of, fmt.Sprintf("string %s = %s", key, normal(locker.Must(server.Get(key)))))
 		case "hash":
-			fields, err := server.HKeys(key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var of []string
-			for _, f := range fields {
+			for _, f := range locker.Must(server.HKeys(key)) {
 				of = append(of, fmt.Sprintf("hash %s: %s = %s", key, normal(f), normal(server.HGet(key, f))))
 			}
-			slices.Sort(of)
-			lines = append(lines, of...)
 		case "zset":
-			members, err := server.SortedSet(key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var of []string
-			for member, score := range members {
+			for member, score := range locker.Must(server.SortedSet(key)) {
 				of = append(of, fmt.Sprintf("sorted set %s: %s = %s", key, normal(member), normal(fmt.Sprintf("%.0f", score))))
 			}
-			slices.Sort(of)
-			lines = append(lines, of...)
 		default:
 			t.Errorf("%s is a %s", key, kind)
 		}
+		slices.Sort(of)
+		lines = append(lines, of...)
 	}
 	return lines
 }

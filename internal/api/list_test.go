@@ -81,13 +81,12 @@ func typeLines(obj *types.TypeName) (lines []string) {
 
 // signature returns the type parameters, parameters and results of a function.
 func signature(s *types.Signature) string {
-	params := tuple(s.Params())
-	if s.Variadic() {
-		params = params[:len(params)-1]
-		params = append(params, "..."+strings.TrimPrefix(text(s.Params().At(s.Params().Len()-1).Type()), "[]"))
+	params, results := tuple(s.Params()), tuple(s.Results())
+	if last := len(params) - 1; s.Variadic() {
+		params[last] = "..." + strings.TrimPrefix(params[last], "[]")
 	}
 	out := typeParams(s.TypeParams()) + "(" + strings.Join(params, ", ") + ")"
-	switch results := tuple(s.Results()); len(results) {
+	switch len(results) {
 	case 0:
 		return out
 	case 1:
