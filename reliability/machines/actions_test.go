@@ -99,29 +99,19 @@ func (m *machine) acquire(t *rapid.T) {
 	}
 }
 
-// nextID returns the name of the next lock in scripts: a to z, then a1 and so on.
-func (m *machine) nextID() string {
-	id := string(rune('a' + m.named%26))
-	if n := m.named / 26; n > 0 {
-		id += fmt.Sprint(n)
-	}
-	return id
-}
-
 // granted adds a new lock to the model.
 func (m *machine) granted(s step, lock *locker.Lock, ttl time.Duration, fenced bool) *hold {
 	handle := lock.Handle()
 	h := &hold{
-		id: m.nextID(), lock: lock, token: handle.Grant().Token, owner: lock.Owner(), mode: lock.Mode(), writer: lock.Mode() == locker.Exclusive,
-		fenced: fenced, handle: []locker.Handle{handle}, deadline: lock.Deadline(), from: s.start.Add(ttl), to: s.end.Add(ttl),
+		held:  held{id: m.nextID(), lock: lock, owner: lock.Owner(), deadline: lock.Deadline()},
+		token: handle.Grant().Token, mode: lock.Mode(), writer: lock.Mode() == locker.Exclusive,
+		fenced: fenced, handle: []locker.Handle{handle}, from: s.start.Add(ttl), to: s.end.Add(ttl),
 	}
 	if m.open(s) {
 		h.to = latest(h.to, m.srv.drv.lastLate().Add(ttl))
 	}
 	m.named++
-	if !within(h.deadline, s.start.Add(left(ttl)), s.end.Add(left(ttl))) {
-		m.Fatalf("the Deadline of %s is in %v, after a step of %v; want %v", h.id, h.deadline.Sub(s.start), s.end.Sub(s.start), left(ttl))
-	}
+	m.checkDeadline(s, h.held, s.start.Add(left(ttl)), s.end.Add(left(ttl)), ttl)
 	m.holds = append(m.holds, h)
 	if len(m.holds) > 6 {
 		m.forget()
@@ -177,7 +167,7 @@ func (m *machine) refused(s step) {
 
 // renew is a step.
 func (m *machine) renew(t *rapid.T) {
-	h := m.one(t)
+	h := one(t, m.holds)
 	ttl := rapid.SampledFrom([]time.Duration{0, 50 * time.Millisecond, time.Second, time.Minute}).Draw(t, "ttl")
 	if m.watched {
 		ttl = 0
@@ -190,9 +180,7 @@ func (m *machine) renew(t *rapid.T) {
 	m.longest = max(m.longest, ttl)
 	switch {
 	case before != nil:
-		if !is(s.err, before) {
-			m.Fatalf("renewing %s, which is over: %v, want %v", h.id, s.err, before)
-		}
+		m.over(s.err, before, "renewing "+h.id)
 		if s.sent > 0 {
 			m.Fatalf("renewing %s, which is over, sent %d commands", h.id, s.sent)
 		}
@@ -200,11 +188,10 @@ func (m *machine) renew(t *rapid.T) {
 		if !h.may(s.start) {
 			m.Fatalf("renewed %s, which is not at the server", h.id)
 		}
-		got := h.lock.Deadline()
-		if !within(got, latest(h.deadline, s.start.Add(left(ttl))), latest(h.deadline, s.end.Add(left(ttl)))) && !m.watched {
-			m.Fatalf("the Deadline of %s is in %v, after a step of %v; want %v", h.id, got.Sub(s.start), s.end.Sub(s.start), left(ttl))
+		if !m.watched {
+			m.checkDeadline(s, h.held, latest(h.deadline, s.start.Add(left(ttl))), latest(h.deadline, s.end.Add(left(ttl))), ttl)
 		}
-		h.deadline = got
+		h.deadline = h.lock.Deadline()
 		h.from, h.to = latest(h.from, s.start.Add(ttl)), latest(h.to, s.end.Add(ttl))
 	default:
 		m.failed(s, h, "renewing")
@@ -232,7 +219,7 @@ func (m *machine) failed(s step, h *hold, what string) {
 
 // release is a step.
 func (m *machine) release(t *rapid.T) {
-	h := m.one(t)
+	h := one(t, m.holds)
 	before := h.err(time.Now())
 	s := m.perform(t, "release "+h.id, func(ctx context.Context) error { return h.lock.Release(ctx) })
 	switch {
@@ -242,9 +229,7 @@ func (m *machine) release(t *rapid.T) {
 		}
 		return
 	case before != nil:
-		if !is(s.err, before) {
-			m.Fatalf("releasing %s, which is over: %v, want %v", h.id, s.err, before)
-		}
+		m.over(s.err, before, "releasing "+h.id)
 	case s.err == nil:
 		if !h.may(s.start) && !s.faulted() {
 			m.Fatalf("released %s, which is not at the server", h.id)
@@ -260,7 +245,7 @@ func (m *machine) release(t *rapid.T) {
 
 // convert is a step.
 func (m *machine) convert(t *rapid.T) {
-	h := m.one(t)
+	h := one(t, m.holds)
 	to, what, do := locker.Exclusive, "upgrade ", h.lock.Upgrade
 	if rapid.Bool().Draw(t, "down") {
 		to, what, do = locker.Shared, "downgrade ", h.lock.Downgrade
@@ -270,9 +255,7 @@ func (m *machine) convert(t *rapid.T) {
 	may, must := m.kept(s, h, h.owner, to, 1)
 	switch {
 	case before != nil:
-		if !is(s.err, before) {
-			m.Fatalf("converting %s, which is over: %v, want %v", h.id, s.err, before)
-		}
+		m.over(s.err, before, "converting "+h.id)
 		return
 	case !m.shared:
 		if !errors.Is(s.err, errors.ErrUnsupported) && (!errors.Is(s.err, locker.ErrLost) || s.end.Before(h.deadline)) {
@@ -310,7 +293,7 @@ func (m *machine) convert(t *rapid.T) {
 
 // resume is a step.
 func (m *machine) resume(t *rapid.T) {
-	h := m.one(t)
+	h := one(t, m.holds)
 	handle := h.handle[rapid.IntRange(0, len(h.handle)-1).Draw(t, "handle")]
 	before := m.srv.fence(m.T)
 	var lock *locker.Lock
@@ -356,7 +339,7 @@ func (m *machine) resume(t *rapid.T) {
 
 // markLost is a step.
 func (m *machine) markLost(t *rapid.T) {
-	h := m.one(t)
+	h := one(t, m.holds)
 	if h.err(time.Now()) == nil {
 		h.over = locker.ErrLost
 	}

@@ -128,13 +128,7 @@ func (m *machine) checkLock(h *hold) {
 	if got := h.lock.Err(); !is(got, want) {
 		m.Fatalf("Err of %s is %v, want %v", h.id, got, want)
 	}
-	ended := false
-	select {
-	case <-h.lock.Done():
-		ended = true
-	default:
-	}
-	if ended != (want != nil) {
+	if ended := h.isDone(); ended != (want != nil) {
 		m.Fatalf("Done of %s is closed: %v, want %v", h.id, ended, want != nil)
 	}
 	if got := h.lock.Deadline(); !got.Equal(h.deadline) {

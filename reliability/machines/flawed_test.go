@@ -39,12 +39,8 @@ var flaws = map[string]struct {
 			return {1, '0'}`,
 		6, nil,
 	},
-	"a quorum of one of three": {
-		"", "", 6, quorumOf(1, true),
-	},
-	"a quorum that gives nothing back": {
-		"", "", 12, quorumOf(2, false),
-	},
+	"a quorum of one of three":         {"", "", 6, oneOfThree},
+	"a quorum that gives nothing back": {"", "", 12, givesNothingBack},
 }
 
 // flawVariable names the environment variable that makes TestFlawed do its work.

@@ -26,16 +26,77 @@ type kind struct {
 	make      func(driver.Driver) (locker.Locker, error)
 }
 
+// walker is what the walks over a lock and over a quorum have in common.
+type walker struct {
+	*rapid.T
+	l      locker.Locker
+	script []string
+	named  int
+}
+
+// walk repeats actions, and then ends. It logs the script of a walk that fails.
+func (w *walker) walk(actions map[string]func(*rapid.T), end func()) {
+	done := false
+	defer func() {
+		if !done {
+			w.Logf("the script:\n%s", strings.Join(w.script, "\n"))
+		}
+	}()
+	w.Repeat(actions)
+	end()
+	done = true
+}
+
+// notef adds a line to the script.
+func (w *walker) notef(format string, args ...any) {
+	w.script = append(w.script, fmt.Sprintf("%2d. ", len(w.script))+fmt.Sprintf(format, args...))
+}
+
+// nextID returns the name of the next lock in scripts: a to z, then a1 and so on.
+func (w *walker) nextID() string {
+	id := string(rune('a' + w.named%26))
+	if n := w.named / 26; n > 0 {
+		id += fmt.Sprint(n)
+	}
+	return id
+}
+
+// pass advances time, and waits for everything that is due then. Events at the same instant have no
+// order.
+func (w *walker) pass(d time.Duration) {
+	pass(d)
+	synctest.Wait()
+}
+
+// over checks the error of an operation on a hold that ended before.
+func (w *walker) over(err, want error, what string) {
+	if !is(err, want) {
+		w.Fatalf("%s, which is over: %v, want %v", what, err, want)
+	}
+}
+
+// checkDeadline checks a Deadline after a step that asked for ttl.
+func (w *walker) checkDeadline(s step, h held, first, last time.Time, ttl time.Duration) {
+	if got := h.lock.Deadline(); !within(got, first, last) {
+		w.Fatalf("the Deadline of %s is in %v, after a step of %v; want %v", h.id, got.Sub(s.start), s.end.Sub(s.start), left(ttl))
+	}
+}
+
+// one chooses a hold.
+func one[H any](t *rapid.T, holds []H) H {
+	if len(holds) == 0 {
+		t.Skip("nothing is held")
+	}
+	return holds[rapid.IntRange(0, len(holds)-1).Draw(t, "hold")]
+}
+
 // machine is one walk: a server, its history, and the model of its expected state.
 type machine struct {
 	*kind
-	*rapid.T
-	srv    *server
-	l      locker.Locker
-	script []string
+	walker
+	srv *server
 
 	holds   []*hold
-	named   int
 	foreign time.Time // until when a foreign value is at the key
 	haunted time.Time // until when what failed may come, or be cleaned up
 	intents time.Time // until when those may matter who were refused and wait
@@ -52,16 +113,10 @@ func walk(t *testing.T, k kind) {
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
 			client := clients.All[rapid.IntRange(0, len(clients.All)-1).Draw(t, "client")]
-			m := &machine{kind: &k, T: t, script: []string{"client " + client.Name}}
+			m := &machine{kind: &k, walker: walker{T: t, script: []string{"client " + client.Name}}}
 			m.srv = newServer(t, client)
 			m.l = locker.Must(k.make(m.srv.drv))
-			done := false
-			defer func() {
-				if !done {
-					t.Logf("the script:\n%s", strings.Join(m.script, "\n"))
-				}
-			}()
-			t.Repeat(map[string]func(*rapid.T){
+			m.walk(map[string]func(*rapid.T){
 				"":            func(*rapid.T) { m.check() },
 				"acquire":     m.acquire,
 				"acquire too": m.acquire, // twice as often
@@ -75,16 +130,9 @@ func walk(t *testing.T, k kind) {
 				"restart":     m.restart,
 				"foreign":     m.foreigner,
 				"outage":      m.outage,
-			})
-			m.end()
-			done = true
+			}, m.end)
 		})
 	})
-}
-
-// notef adds a line to the script.
-func (m *machine) notef(format string, args ...any) {
-	m.script = append(m.script, fmt.Sprintf("%2d. ", len(m.script))+fmt.Sprintf(format, args...))
 }
 
 // step is one executed operation.
@@ -98,6 +146,14 @@ type step struct {
 // faulted reports whether there was a fault of its commands.
 func (s step) faulted() bool { return s.bad() && s.sent > 0 }
 
+// String is for scripts.
+func (s step) String() string {
+	if d := s.end.Sub(s.start); d > 0 {
+		return fmt.Sprintf("%s, after %v", say(s.err), d)
+	}
+	return say(s.err)
+}
+
 // perform executes op with faults of its commands, and records it.
 func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) error) step {
 	p := rapid.SampledFrom(plans).Draw(t, "faults")
@@ -109,25 +165,14 @@ func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) 
 	s.end, s.sent = time.Now(), m.srv.drv.commands()
 	synctest.Wait() // for what it began in the background
 	m.srv.drv.then(plan{})
-	took := ""
-	if d := s.end.Sub(s.start); d > 0 {
-		took = fmt.Sprintf(", after %v", d)
-	}
 	if s.sent == 0 {
 		p = plan{}
 	}
-	m.notef("%s%v: %s%s", what, p, say(s.err), took)
+	m.notef("%s%v: %s", what, p, s)
 	if s.faulted() {
 		m.haunt(latest(s.end, m.srv.drv.lastLate()))
 	}
 	return s
-}
-
-// pass advances time, and waits for everything that is due then. Events at the same instant have no
-// order.
-func (m *machine) pass(d time.Duration) {
-	pass(d)
-	synctest.Wait()
 }
 
 // haunt records until when failed operations may still be cleaned up: that is tried each second.
@@ -158,16 +203,4 @@ func say(err error) string {
 		return err.Error()
 	}
 	return strings.Join(words, ", ")
-}
-
-// one chooses a hold.
-func (m *machine) one(t *rapid.T) *hold {
-	if len(m.holds) == 0 {
-		t.Skip("nothing is held")
-	}
-	ids := make([]string, len(m.holds))
-	for i, h := range m.holds {
-		ids[i] = h.id
-	}
-	return m.holds[rapid.IntRange(0, len(ids)-1).Draw(t, "hold")]
 }

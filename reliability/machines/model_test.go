@@ -8,33 +8,48 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
+// held is a Lock, in a model.
+type held struct {
+	id       string // in scripts
+	lock     *locker.Lock
+	owner    string // of a quorum, at all nodes; one that resumes has that of whom it resumes
+	deadline time.Time
+	over     error // locker.ErrReleased or locker.ErrLost, once the Lock knows
+	released bool  // Release was called
+}
+
+// err returns what the Lock's Err must return at now.
+func (h *held) err(now time.Time) error {
+	if h.over == nil && !now.Before(h.deadline) {
+		h.over = locker.ErrLost
+	}
+	return h.over
+}
+
+// isDone reports whether Done is closed.
+func (h *held) isDone() bool {
+	select {
+	case <-h.lock.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 // hold is an acquired or resumed hold, in the model.
 type hold struct {
-	id      string // in scripts
-	lock    *locker.Lock
+	held
 	token   string
-	owner   string
 	mode    locker.Mode // the Lock's
 	writer  bool        // what it is at the server
 	fenced  bool
 	permits int             // of a semaphore
 	handle  []locker.Handle // of all modes that it had
 
-	deadline time.Time
 	from, to time.Time // it ends at the server in between; they differ only while a command may come late
 	taken    bool      // it was taken away once; a renewal may have seen that before a late command brought it back
 	gone     bool      // the server has it no more, whether or not the Lock knows
 	unsure   bool      // a step of unknown outcome was about it: the server is asked which
-	over     error     // locker.ErrReleased or locker.ErrLost, once the Lock knows
-	released bool      // Release was called
-}
-
-// err returns what the Lock's Err must return at now.
-func (h *hold) err(now time.Time) error {
-	if h.over == nil && !now.Before(h.deadline) {
-		h.over = locker.ErrLost
-	}
-	return h.over
 }
 
 // may reports whether the server may have had the hold after t; must, whether it certainly had it

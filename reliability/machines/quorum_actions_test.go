@@ -16,23 +16,6 @@ const mostHolds = 6
 
 var quorumTTLs = []time.Duration{2 * time.Second, 20 * time.Second, 300 * time.Millisecond, 50 * time.Millisecond}
 
-// nextID is the name of the next lock in scripts, and its owner.
-func (m *quorum) nextID() string {
-	id := string(rune('a' + m.named%26))
-	if n := m.named / 26; n > 0 {
-		id += fmt.Sprint(n)
-	}
-	return id
-}
-
-// one chooses a hold.
-func (m *quorum) one(t *rapid.T) *part {
-	if len(m.holds) == 0 {
-		t.Skip("nothing is held")
-	}
-	return m.holds[rapid.IntRange(0, len(m.holds)-1).Draw(t, "hold")]
-}
-
 func (m *quorum) node(t *rapid.T) int { return rapid.IntRange(0, nodes-1).Draw(t, "node") }
 
 // acquire is a step.
@@ -70,9 +53,7 @@ func (m *quorum) acquire(t *rapid.T) {
 				h.from[i] = s.start.Add(req.TTL)
 			}
 		}
-		if end := h.deadline; !within(end, s.start.Add(left(req.TTL)), s.end.Add(left(req.TTL))) {
-			m.Fatalf("the Deadline of %s is in %v, after a step of %v; want %v", id, end.Sub(s.start), s.end.Sub(s.start), left(req.TTL))
-		}
+		m.checkDeadline(s.step, h.held, s.start.Add(left(req.TTL)), s.end.Add(left(req.TTL)), req.TTL)
 	case s.calm && free >= needed:
 		m.Fatalf("%d nodes are free, and yet: %v", free, s.err)
 	case errors.Is(s.err, locker.ErrNotAcquired):
@@ -86,7 +67,7 @@ func (m *quorum) acquire(t *rapid.T) {
 
 // granted takes a new lock into the model.
 func (m *quorum) granted(s *quorumStep, owner string, lock *locker.Lock) *part {
-	h := &part{id: owner, lock: lock, owner: owner, deadline: lock.Deadline()}
+	h := &part{held: held{id: owner, lock: lock, owner: owner, deadline: lock.Deadline()}}
 	m.grasp(s, h)
 	m.holds = append(m.holds, h)
 	if len(m.holds) > mostHolds {
@@ -114,7 +95,7 @@ func (m *quorum) fenced(s *quorumStep, h *part, asked bool) {
 
 // renew is a step.
 func (m *quorum) renew(t *rapid.T) {
-	h := m.one(t)
+	h := one(t, m.holds)
 	ttl := rapid.SampledFrom([]time.Duration{0, 50 * time.Millisecond, time.Second, time.Minute}).Draw(t, "ttl")
 	before := h.err(time.Now())
 	s := m.perform(t, fmt.Sprintf("renew %s for %v", h.id, ttl), func(ctx context.Context) error { return h.lock.Renew(ctx, ttl) })
@@ -123,19 +104,14 @@ func (m *quorum) renew(t *rapid.T) {
 	}
 	switch {
 	case before != nil:
-		if !is(s.err, before) {
-			m.Fatalf("renewing %s, which is over: %v, want %v", h.id, s.err, before)
-		}
+		m.over(s.err, before, "renewing "+h.id)
 	case s.err != nil:
 		m.failed(s, h, "renewing")
 	case h.resumed:
 		m.Fatalf("renewed %s, which another took over", h.id)
 	default:
-		got := h.lock.Deadline()
-		if !within(got, latest(h.deadline, s.start.Add(left(ttl))), latest(h.deadline, s.end.Add(ttl))) {
-			m.Fatalf("the Deadline of %s is in %v, after a step of %v; want %v", h.id, got.Sub(s.start), s.end.Sub(s.start), left(ttl))
-		}
-		h.deadline, h.taken = got, [nodes]bool{}
+		m.checkDeadline(s.step, h.held, latest(h.deadline, s.start.Add(left(ttl))), latest(h.deadline, s.end.Add(ttl)), ttl)
+		h.deadline, h.taken = h.lock.Deadline(), [nodes]bool{}
 		for i, k := range s.keys {
 			if !s.calm || s.bad[i] || h.blurred {
 				continue
@@ -175,7 +151,7 @@ func (m *quorum) failed(s *quorumStep, h *part, what string) {
 
 // release is a step.
 func (m *quorum) release(t *rapid.T) {
-	h := m.one(t)
+	h := one(t, m.holds)
 	before := h.err(time.Now())
 	s := m.perform(t, "release "+h.id, func(ctx context.Context) error { return h.lock.Release(ctx) })
 	has := s.count(func(_ int, k quorumKey) bool { return k.owner == h.owner })
@@ -186,9 +162,7 @@ func (m *quorum) release(t *rapid.T) {
 		}
 		return
 	case before != nil:
-		if !is(s.err, before) {
-			m.Fatalf("releasing %s, which is over: %v, want %v", h.id, s.err, before)
-		}
+		m.over(s.err, before, "releasing "+h.id)
 	case s.err != nil:
 		m.failed(s, h, "releasing")
 	case s.calm && !s.faulted() && (h.resumed || h.sure() && has < needed):
@@ -202,7 +176,7 @@ func (m *quorum) release(t *rapid.T) {
 
 // resume is a step.
 func (m *quorum) resume(t *rapid.T) {
-	h := m.one(t)
+	h := one(t, m.holds)
 	id := m.nextID()
 	m.named++
 	var lock *locker.Lock

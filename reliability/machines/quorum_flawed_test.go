@@ -2,92 +2,43 @@ package machines
 
 import (
 	"context"
-	"errors"
-	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// handmade is a quorum as it might be written by hand. It is the lease of its locks, too.
-type handmade struct {
-	nodes     []locker.Locker
-	need      int
-	givesBack bool // what it had when the quorum was missed
-
-	req   locker.Request
-	locks []*locker.Lock // nil: not held there
+// oneOfThree is a quorum whose attempts each ask one node, another one than that before.
+func oneOfThree(over []locker.Locker) (locker.Locker, error) {
+	var attempts atomic.Int64
+	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		return over[int(attempts.Add(1))%len(over)].Acquire(ctx, req)
+	}), nil
 }
 
-func quorumOf(need int, givesBack bool) func([]locker.Locker) (locker.Locker, error) {
-	return func(over []locker.Locker) (locker.Locker, error) {
-		return &handmade{nodes: over, need: need, givesBack: givesBack}, nil
-	}
-}
-
-// each asks all nodes at once for what a quorum must do.
-func (q *handmade) each(ctx context.Context, f func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithTimeout(ctx, q.req.TTL/10)
-	defer cancel()
-	errs := make([]error, len(q.nodes))
-	var wg sync.WaitGroup
-	for i := range q.nodes {
-		wg.Go(func() { errs[i] = f(ctx, i) })
-	}
-	wg.Wait()
-	done := 0
-	for _, err := range errs {
-		if err == nil {
-			done++
-		}
-	}
-	if done < q.need {
-		return errors.Join(errs...)
-	}
-	return nil
-}
-
-func (q *handmade) take(ctx context.Context, i int) (err error) {
-	q.locks[i], err = q.nodes[i].Acquire(ctx, q.req)
-	return err
-}
-
-// Acquire implements locker.Locker.
-func (q *handmade) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	start := time.Now()
-	h := &handmade{nodes: q.nodes, need: q.need, req: req, locks: make([]*locker.Lock, len(q.nodes))}
-	if err := h.each(ctx, h.take); err != nil {
-		if q.givesBack {
-			_, _ = h.Do(ctx, lease.Op{Kind: lease.OpRelease})
-		}
-		return nil, err
-	}
-	var fence int64
-	for _, l := range h.locks {
-		fence = max(fence, l.Fence())
-	}
-	return locker.NewLock(ctx, lease.Grant{
-		Name: req.Name, Owner: req.Owner, Token: lease.NewToken(), TTL: req.TTL, Deadline: start.Add(left(req.TTL)), Fence: fence,
-	}, h), nil
-}
-
-// Do implements lease.Lease.
-func (q *handmade) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	end := time.Now().Add(left(op.TTL))
-	switch op.Kind {
-	case lease.OpRenew:
-		q.req.TTL = op.TTL
-		return lease.Term{Deadline: end}, q.each(ctx, func(ctx context.Context, i int) error {
-			err := q.locks[i].Renew(ctx, op.TTL)
-			if errors.Is(err, locker.ErrNotHeld) {
-				err = q.take(ctx, i)
+// givesNothingBack is a quorum whose attempts leave what they acquired before they failed.
+func givesNothingBack(over []locker.Locker) (locker.Locker, error) {
+	flawed := make([]locker.Locker, len(over))
+	for i, node := range over {
+		flawed[i] = locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := node.Acquire(ctx, req)
+			if err == nil {
+				lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return withoutUndo{inner} })
 			}
-			return err
+			return lock, err
 		})
-	case lease.OpRelease:
-		return lease.Term{}, q.each(ctx, func(ctx context.Context, i int) error { return q.locks[i].Release(ctx) })
-	default:
-		return lease.Term{}, errors.ErrUnsupported
 	}
+	return redlock.New(flawed, redlock.Config{Quorum: needed})
+}
+
+type withoutUndo struct{ lease.Lease }
+
+func (l withoutUndo) Unwrap() lease.Lease { return l.Lease }
+
+func (l withoutUndo) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpUndo {
+		return lease.Term{}, nil
+	}
+	return l.Lease.Do(ctx, op)
 }

@@ -8,29 +8,16 @@ import (
 
 // part is a hold by a quorum, as the model knows it.
 type part struct {
-	id     string // in scripts
-	lock   *locker.Lock
-	owner  string // at all nodes; one that resumes has that of whom it resumes
+	held
 	handle locker.Handle
 	values [nodes]string // what the handle may name
 	named  [nodes]bool   // it does
 
-	deadline time.Time
-	from     [nodes]time.Time // until when it surely is at that node; zero: it may not be
-	taken    [nodes]bool      // it was taken away there since the quorum held for the last time
-	dropped  [nodes]bool      // it was not there any more once, with what a handle may have named
-	resumed  bool             // another has taken it over
-	blurred  bool             // another may have
-	over     error            // locker.ErrReleased or locker.ErrLost, once the Lock knows
-	released bool             // Release was called
-}
-
-// err is what the Lock has to say at now.
-func (h *part) err(now time.Time) error {
-	if h.over == nil && !now.Before(h.deadline) {
-		h.over = locker.ErrLost
-	}
-	return h.over
+	from    [nodes]time.Time // until when it surely is at that node; zero: it may not be
+	taken   [nodes]bool      // it was taken away there since the quorum held for the last time
+	dropped [nodes]bool      // it was not there any more once, with what a handle may have named
+	resumed bool             // another has taken it over
+	blurred bool             // another may have
 }
 
 // sure reports whether the model knows where it is.
@@ -112,13 +99,7 @@ func (m *quorum) checkPart(h *part, now time.Time, keys [nodes]quorumKey) {
 	} else if !is(got, want) {
 		m.Fatalf("Err of %s is %v, want %v", h.id, got, want)
 	}
-	ended := false
-	select {
-	case <-h.lock.Done():
-		ended = true
-	default:
-	}
-	if ended != (got != nil) {
+	if ended := h.isDone(); ended != (got != nil) {
 		m.Fatalf("Done of %s is closed: %v, Err is %v", h.id, ended, got)
 	}
 	if end := h.lock.Deadline(); !end.Equal(h.deadline) {

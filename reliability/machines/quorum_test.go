@@ -31,14 +31,11 @@ func TestRedlock(t *testing.T) {
 // quorum is one walk over a quorum of servers. Commands of its nodes have no order among each
 // other, and the model needs none.
 type quorum struct {
-	*rapid.T
-	srvs   [nodes]*server
-	down   [nodes]bool
-	l      locker.Locker
-	script []string
+	walker
+	srvs [nodes]*server
+	down [nodes]bool
 
 	holds   []*part
-	named   int
 	smudged map[string]bool // owners of whom a resume went wrong: a node may be held by nobody until its TTL
 	foreign [nodes]time.Time
 	haunted time.Time // until when what failed may come, or be cleaned up
@@ -51,7 +48,7 @@ func walkQuorum(t *testing.T, resumes bool, open func([]locker.Locker) (locker.L
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
 			first := rapid.IntRange(0, len(clients.All)-1).Draw(t, "client")
-			m := &quorum{T: t, smudged: map[string]bool{}, script: []string{"clients from " + clients.All[first].Name}}
+			m := &quorum{walker: walker{T: t, script: []string{"clients from " + clients.All[first].Name}}, smudged: map[string]bool{}}
 			var over []locker.Locker
 			for i := range m.srvs {
 				m.srvs[i] = newServer(t, clients.All[(first+i)%len(clients.All)])
@@ -59,12 +56,6 @@ func walkQuorum(t *testing.T, resumes bool, open func([]locker.Locker) (locker.L
 			}
 			m.l = locker.Must(open(over))
 			t.Cleanup(m.rest)
-			done := false
-			defer func() {
-				if !done {
-					t.Logf("the script:\n%s", strings.Join(m.script, "\n"))
-				}
-			}()
 			actions := map[string]func(*rapid.T){
 				"":            func(*rapid.T) { m.check() },
 				"acquire":     m.acquire,
@@ -81,16 +72,9 @@ func walkQuorum(t *testing.T, resumes bool, open func([]locker.Locker) (locker.L
 			if resumes {
 				actions["resume"] = m.resume
 			}
-			t.Repeat(actions)
-			m.end()
-			done = true
+			m.walk(actions, m.end)
 		})
 	})
-}
-
-// notef adds a line to the script.
-func (m *quorum) notef(format string, args ...any) {
-	m.script = append(m.script, fmt.Sprintf("%2d. ", len(m.script))+fmt.Sprintf(format, args...))
 }
 
 // troubles are the nodes to whose commands something may happen in a step, in the order in which a
@@ -99,11 +83,10 @@ var troubles = [][]int{{}, {}, {}, {}, {0}, {1}, {2}, {0, 1}, {1, 2}}
 
 // quorumStep is one operation that was done.
 type quorumStep struct {
-	start, end time.Time
-	calm       bool             // nothing from before may come
-	bad        [nodes]bool      // the node may have failed
-	keys       [nodes]quorumKey // as they were before
-	err        error
+	step
+	calm bool             // nothing from before may come
+	bad  [nodes]bool      // the node may have failed
+	keys [nodes]quorumKey // as they were before
 }
 
 // quorumKey is what is at the key of one node.
@@ -139,7 +122,7 @@ func (s *quorumStep) count(ok func(i int, k quorumKey) bool) (n int) {
 
 // perform does op while faults happen to the commands of some nodes, and notes it.
 func (m *quorum) perform(t *rapid.T, what string, op func(ctx context.Context) error) *quorumStep {
-	s := &quorumStep{start: time.Now(), bad: m.down, keys: m.keys()}
+	s := &quorumStep{step: step{start: time.Now()}, bad: m.down, keys: m.keys()}
 	s.calm = !m.haunted.After(s.start)
 	for _, i := range rapid.SampledFrom(troubles).Draw(t, "troubles") {
 		p := rapid.SampledFrom(plans[6:]).Draw(t, "faults")
@@ -155,11 +138,7 @@ func (m *quorum) perform(t *rapid.T, what string, op func(ctx context.Context) e
 	for _, srv := range m.srvs {
 		srv.drv.then(plan{})
 	}
-	took := ""
-	if d := s.end.Sub(s.start); d > 0 {
-		took = fmt.Sprintf(", after %v", d)
-	}
-	m.notef("%s: %s%s", what, say(s.err), took)
+	m.notef("%s: %s", what, s.step)
 	if s.faulted() {
 		m.haunt()
 	}
@@ -169,12 +148,6 @@ func (m *quorum) perform(t *rapid.T, what string, op func(ctx context.Context) e
 // haunt notes that what failed until now may be sent again, and cleaned up: a send lasts three
 // seconds at most, and clean-up is tried each second.
 func (m *quorum) haunt() { m.haunted = latest(m.haunted, time.Now().Add(6*time.Second)) }
-
-// pass lets time pass, and all happen that is due then.
-func (m *quorum) pass(d time.Duration) {
-	pass(d)
-	synctest.Wait()
-}
 
 // rest waits for what goes on behind: it has no Close.
 func (m *quorum) rest() {
