@@ -62,57 +62,38 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
-// TestOpenAttempt checks that an acquire that is refused in the end is recorded as open if an
-// attempt of it had an unknown outcome.
-func TestOpenAttempt(t *testing.T) {
+// What an attempt reports is recorded of its acquire: an unknown outcome, though not that of one node of
+// a quorum, whose own attempt is reported beside it; and that more than one command was sent.
+func TestAttemptsAreRecorded(t *testing.T) {
 	t.Parallel()
-	for _, last := range []error{locker.ErrUnknownOutcome, locker.ErrNotAcquired} {
+	for name, c := range map[string]struct {
+		attempt           locktrace.AttemptInfo
+		won, open, resent bool
+	}{
+		"an unknown outcome":    {attempt: locktrace.AttemptInfo{Err: locker.ErrUnknownOutcome}, open: true},
+		"a refusal":             {attempt: locktrace.AttemptInfo{Err: locker.ErrNotAcquired}},
+		"one command":           {attempt: locktrace.AttemptInfo{Sends: 1}},
+		"two commands":          {attempt: locktrace.AttemptInfo{Sends: 2}, resent: true},
+		"the attempt of a node": {attempt: locktrace.AttemptInfo{Part: true, Err: locker.ErrUnknownOutcome}, won: true},
+	} {
 		rec := history.NewRecorder(time.Now(), nil)
-		l := locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-			locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Name: "n", Err: last})
+		l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			c.attempt.Name = req.Name
+			locktrace.From(ctx).Attempt(ctx, c.attempt)
+			if c.won {
+				return lockertest.New().Acquire(ctx, req)
+			}
 			return nil, locker.ErrNotAcquired
 		})
 		_, _ = rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second})
-		events := rec.Events()
-		if e := events[len(events)-1]; e.Outcome != history.Refused || e.Open != (last == locker.ErrUnknownOutcome) { //nolint:errorlint // of the table
-			t.Errorf("%v: %+v", last, e)
+		want := history.Refused
+		if c.won {
+			want = history.OK
 		}
-	}
-}
-
-// TestResentAttempt checks that an acquire is recorded as resent if an attempt sent more than one
-// command.
-func TestResentAttempt(t *testing.T) {
-	t.Parallel()
-	for sends := range 3 {
-		rec := history.NewRecorder(time.Now(), nil)
-		l := locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-			locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Name: "n", Sends: sends})
-			return nil, locker.ErrNotAcquired
-		})
-		_, _ = rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second})
 		events := rec.Events()
-		if e := events[len(events)-1]; e.Resent != (sends > 1) {
-			t.Errorf("%d sends: %+v", sends, e)
+		if e := events[len(events)-1]; e.Outcome != want || e.Open != c.open || e.Resent != c.resent {
+			t.Errorf("%s: %+v", name, e)
 		}
-	}
-}
-
-// TestPartIsNotOpen checks that an unknown outcome at one node of a quorum does not make the
-// acquire open: the outcome of the quorum's own attempt is reported beside it.
-func TestPartIsNotOpen(t *testing.T) {
-	t.Parallel()
-	rec := history.NewRecorder(time.Now(), nil)
-	l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Name: "n", Part: true, Err: locker.ErrUnknownOutcome})
-		return lockertest.New().Acquire(ctx, req)
-	})
-	if _, err := rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second}); err != nil {
-		t.Fatal(err)
-	}
-	events := rec.Events()
-	if e := events[len(events)-1]; e.Open {
-		t.Errorf("open: %+v", e)
 	}
 }
 
