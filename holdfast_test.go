@@ -8,38 +8,42 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/middleware/retry"
-	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
 
-func TestNewRefusesWhatItsPartsRefuse(t *testing.T) {
+func TestRefused(t *testing.T) {
 	t.Parallel()
-	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { _ = client.Close() })
-	drv := locker.Must(goredis.New(client))
-	t.Cleanup(func() { _ = drv.Close() })
+	refused := func(what string, l locker.Locker, err error) {
+		if !errors.Is(err, locker.ErrInvalid) || l != nil {
+			t.Errorf("%s: got %v, %v; want ErrInvalid", what, l, err)
+		}
+	}
+	drv := clients.All[0].OpenMini(t, miniredis.RunT(t).Addr())
 	for name, cfg := range map[string]holdfast.Config{
-		"single":   {Single: single.Config{TTL: -time.Second}},
+		"single":   {Single: single.Config{TTL: -time.Second}}, // of Wrap: the configuration of another strategy
 		"watchdog": {Watchdog: watchdog.Config{MaxRenewals: -1}},
 		"retry":    {Retry: retry.Config{MaxAttempts: -1}},
 	} {
-		if l, err := holdfast.New(drv, cfg); !errors.Is(err, locker.ErrInvalid) || l != nil {
-			t.Errorf("%s: got %v, %v; want ErrInvalid", name, l, err)
-		}
+		l, err := holdfast.New(drv, cfg)
+		refused("New with a bad "+name, l, err)
+		l, err = holdfast.Wrap(lockertest.New(), cfg)
+		refused("Wrap with a bad "+name, l, err)
 	}
-	if l, err := holdfast.New(nil, holdfast.Config{}); !errors.Is(err, locker.ErrInvalid) || l != nil {
-		t.Errorf("nil driver: got %v, %v; want ErrInvalid", l, err)
-	}
+	l, err := holdfast.Wrap(lockertest.New(), holdfast.Config{Single: single.Config{TTL: time.Second}})
+	refused("Wrap with the configuration of another strategy", l, err)
+	l, err = holdfast.New(nil, holdfast.Config{})
+	refused("New without a driver", l, err)
+	l, err = holdfast.Wrap(nil, holdfast.Config{})
+	refused("Wrap without a strategy", l, err)
 }
 
 // TestWrap checks that the chain is the same over any strategy, and that Inspect reaches through
@@ -63,23 +67,4 @@ func TestWrap(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-func TestWrapRefuses(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		what     string
-		strategy locker.Locker
-		cfg      holdfast.Config
-	}{
-		{"no strategy", nil, holdfast.Config{}},
-		{"the configuration of another strategy", lockertest.New(), holdfast.Config{Single: single.Config{TTL: time.Second}}},
-		{"a bad watchdog", lockertest.New(), holdfast.Config{Watchdog: watchdog.Config{MaxRenewals: -1}}},
-		{"a bad retry", lockertest.New(), holdfast.Config{Retry: retry.Config{MaxAttempts: -1}}},
-	}
-	for _, tt := range tests {
-		if l, err := holdfast.Wrap(tt.strategy, tt.cfg); !errors.Is(err, locker.ErrInvalid) || l != nil {
-			t.Errorf("%s: got %v, %v; want ErrInvalid", tt.what, l, err)
-		}
-	}
 }

@@ -12,9 +12,7 @@ import (
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -36,9 +34,7 @@ func TestReadmeProgram(t *testing.T) {
 	t.Parallel()
 	program := codeOf(t, "README.md", "go")[0]
 	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(program), 0o600))
 	vet := exec.CommandContext(t.Context(), "go", "vet", file)
 	vet.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
 	if out, err := vet.CombinedOutput(); err != nil {
@@ -95,9 +91,7 @@ func TestReadmeCommands(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	for _, page := range append(pages, "README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", filepath.Join("reliability", "RESULTS.md")) {
 		text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, page), "")
@@ -124,4 +118,11 @@ func hasHeading(page, anchor string) bool {
 		}
 	}
 	return false
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

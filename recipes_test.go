@@ -88,9 +88,7 @@ func testsBeside(t *testing.T, file string) string {
 		file = filepath.Dir(file)
 	}
 	files, err := filepath.Glob(filepath.Join(file, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all strings.Builder
 	for _, test := range files {
 		all.WriteString(read(t, test))
