@@ -52,9 +52,7 @@ func TestACLOfMinReplicas(t *testing.T) {
 			try := func(rule []string) (driver.Driver, error) {
 				setUser(t, server, name, rule)
 				drv, err := dial(t, client, name, alone(server))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				lock, err := locker.Must(newLocker(drv)).Acquire(t.Context(), locker.Request{Name: "lock:" + client.Name + name, Fenced: true})
 				if err != nil {
 					return drv, err

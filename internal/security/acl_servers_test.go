@@ -70,9 +70,7 @@ func TestACLInACluster(t *testing.T) {
 		}
 	}
 	move, err := c.BeginMove(t.Context(), slot, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, client := range clients.WithFork {
 		full := append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Cluster)...)
 		allow(full)
@@ -104,9 +102,7 @@ func TestACLBehindSentinels(t *testing.T) {
 	effort.NeedFull(t)
 	s := redistest.StartSentinel(t, redistest.Options{})
 	master, err := s.Master(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	target := drivertest.Target{Kind: drivertest.Sentinel, Addrs: s.SentinelAddrs(), MasterName: s.MasterName()}
 	for _, client := range clients.WithFork {
 		full := append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Sentinel)...)
@@ -140,9 +136,7 @@ func TestACLOfRueidisWithoutCache(t *testing.T) {
 	client, err := rueidisclient.NewClient(rueidisclient.ClientOption{
 		InitAddress: []string{server.Addr()}, Username: "single", Password: "secret", DisableCache: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	drv := locker.Must(rueidis.New(client))
 	defer drv.Close()

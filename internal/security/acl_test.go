@@ -33,9 +33,7 @@ const (
 func rule(t *testing.T, user string) []string {
 	t.Helper()
 	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "ACL SETUSER "+user+" "); ok {
 			return strings.Fields(rest)
@@ -50,9 +48,7 @@ func rule(t *testing.T, user string) []string {
 func alsoNeeded(t *testing.T, client string, kind drivertest.Kind) []string {
 	t.Helper()
 	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, row, found := strings.Cut(string(text), "\n| `providers/"+client+"` |")
 	row, _, _ = strings.Cut(row, "\n")
 	cells := strings.Split(strings.ReplaceAll(row, `\|`, "\x00"), "|")
@@ -184,9 +180,7 @@ func TestACL(t *testing.T) {
 func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.Server, full []string) {
 	setUser(t, server, c.user, full)
 	drv, err := dial(t, client, c.user, alone(server))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done := strategies[c.strategy].run(t, drv, c.prefix, patience)
 	done.renewInBatch(locker.Request{Name: c.prefix + "watched", Fenced: true})
 	if err := errors.Join(done.errs...); err != nil {
@@ -235,15 +229,11 @@ func TestACLThatAllowsLess(t *testing.T) {
 			t.Run(user+"/"+client.Name, func(t *testing.T) {
 				t.Parallel()
 				drv, err := dial(t, client, user, alone(server))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				l := locker.Must(holdfast.New(drv, holdfast.Config{}))
 				name := "lock:" + user + client.Name
 				lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: user == "deaf"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				waiting, waited := make(chan struct{}, 1000), make(chan error, 1)
 				ctx := locktrace.With(t.Context(), &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { waiting <- struct{}{} }})
 				go func() {
@@ -335,5 +325,12 @@ func poll(t *testing.T, what string, so func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("not in time: %s", what)
 		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -116,9 +116,7 @@ func (s strategy) runAs(t *testing.T, drv driver.Driver, name, owner, note strin
 func (s strategy) acquire(t *testing.T, drv driver.Driver, name string) (*locker.Lock, error) {
 	t.Helper()
 	l, err := s.new(drv, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return l.Acquire(ctx, locker.Request{Name: name})

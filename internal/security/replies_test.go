@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -46,7 +44,7 @@ func TestRepliesThatRepeatArguments(t *testing.T) {
 				for _, command := range unknown {
 					args = append(args, "--rename-command", command, "")
 				}
-				drv := &tokenRecorder{Driver: client.Open(t, redistest.Start(t, redistest.Options{Args: args}).Addr())}
+				drv := recording(client.Open(t, redistest.Start(t, redistest.Options{Args: args}).Addr()))
 				printed := everyText(t, drv)
 				if !strings.Contains(quoted(printed), "unknown command 'EVALSHA'") {
 					t.Errorf("no error says what the server refused:\n%s", printed)
@@ -148,46 +146,6 @@ func printAll(b *strings.Builder, v any) {
 		slog.New(h).Info("printed", "v", v)
 	}
 	b.Write(logged.Bytes())
-}
-
-// tokenRecorder records the tokens that are sent.
-type tokenRecorder struct {
-	driver.Driver
-	mu     sync.Mutex
-	tokens []string
-}
-
-func (r *tokenRecorder) record(args ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, arg := range args {
-		if token, _, _ := strings.Cut(arg, "|"); len(token) == lease.TokenLen && !slices.Contains(r.tokens, token) {
-			r.tokens = append(r.tokens, token)
-		}
-	}
-}
-
-func (r *tokenRecorder) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	r.record(value)
-	return r.Driver.SetNX(ctx, key, value, ttl)
-}
-
-func (r *tokenRecorder) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	r.record(args[:min(len(args), 1)]...) // the others may be owners, who are random too
-	return r.Driver.Eval(ctx, s, keys, args)
-}
-
-func (r *tokenRecorder) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
-	r.record(args[0])
-	return r.Driver.(driver.Acknowledger).EvalAcked(ctx, s, keys, args, replicas, timeout)
-}
-
-func (r *tokenRecorder) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	return r.Driver.(driver.Batcher).EvalMany(ctx, calls)
-}
-
-func (r *tokenRecorder) Background(f func(context.Context)) bool {
-	return r.Driver.(driver.Backgrounder).Background(f)
 }
 
 // The client's own error is below a ServerError whose text was cut too: errors.As finds its type.

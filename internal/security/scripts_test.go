@@ -30,22 +30,49 @@ type recorder struct {
 	scripts  map[string]string // the sources, by digest
 	keys     [][]string
 	channels []string
+	tokens   []string
 }
 
-func (r *recorder) note(f func()) {
+func recording(drv driver.Driver) *recorder {
+	return &recorder{Driver: drv, scripts: map[string]string{}}
+}
+
+// note notes a command, whose first argument may be a token: the others may be owners, who are random
+// too.
+func (r *recorder) note(s *driver.Script, keys []string, args ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f()
+	if s != nil {
+		r.scripts[s.Digest()] = s.Source()
+	}
+	r.keys = append(r.keys, perLock(keys)...)
+	for _, arg := range args[:min(len(args), 1)] {
+		if token, _, _ := strings.Cut(arg, "|"); len(token) == lease.TokenLen && !slices.Contains(r.tokens, token) {
+			r.tokens = append(r.tokens, token)
+		}
+	}
 }
 
 func (r *recorder) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	r.note(func() { r.keys = append(r.keys, []string{key}) })
+	r.note(nil, []string{key}, value)
 	return r.Driver.SetNX(ctx, key, value, ttl)
 }
 
 func (r *recorder) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	r.note(func() { r.scripts[s.Digest()] = s.Source(); r.keys = append(r.keys, perLock(keys)...) })
+	r.note(s, keys, args...)
 	return r.Driver.Eval(ctx, s, keys, args)
+}
+
+func (r *recorder) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
+	r.note(s, keys, args...)
+	return r.Driver.(driver.Acknowledger).EvalAcked(ctx, s, keys, args, replicas, timeout)
+}
+
+func (r *recorder) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	for _, c := range calls {
+		r.note(c.Script, c.Keys, c.Args...)
+	}
+	return r.Driver.(driver.Batcher).EvalMany(ctx, calls)
 }
 
 // perLock divides the keys of a script into those of each lock.
@@ -64,7 +91,9 @@ func perLock(keys []string) (locks [][]string) {
 }
 
 func (r *recorder) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	r.note(func() { r.channels = append(r.channels, channel) })
+	r.mu.Lock()
+	r.channels = append(r.channels, channel)
+	r.mu.Unlock()
 	return r.Driver.Subscribe(ctx, channel)
 }
 
@@ -78,13 +107,13 @@ func (r *recorder) Background(f func(context.Context)) bool {
 
 // counters are the fence counters of the locks that were asked for.
 func (r *recorder) counters() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	all := map[string]bool{}
-	r.note(func() {
-		for _, k := range r.keys {
-			counter, _ := driver.Sibling(k[0], driver.FenceSuffix)
-			all[counter] = true
-		}
-	})
+	for _, k := range r.keys {
+		counter, _ := driver.Sibling(k[0], driver.FenceSuffix)
+		all[counter] = true
+	}
 	return all
 }
 
@@ -156,10 +185,8 @@ func TestTextsAreData(t *testing.T) {
 func record(t *testing.T, s strategy, name, owner, note string) (scripts map[string]string, keys map[string]bool) {
 	t.Helper()
 	m := miniredis.RunT(t)
-	if err := m.Set("canary", "sings"); err != nil {
-		t.Fatal(err)
-	}
-	r := &recorder{Driver: clients.All[0].OpenMini(t, m.Addr()), scripts: map[string]string{}}
+	must(t, m.Set("canary", "sings"))
+	r := recording(clients.All[0].OpenMini(t, m.Addr()))
 	if err := errors.Join(s.runAs(t, r, name, owner, note, patience).errs...); err != nil {
 		t.Error(err)
 	}
@@ -204,12 +231,10 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 // What cannot be a name is refused before anything is sent.
 func TestNamesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	r := &recorder{scripts: map[string]string{}} // nothing behind it
+	r := recording(nil) // nothing is behind it
 	for name, s := range strategies {
 		l, err := s.new(r, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for what, req := range map[string]locker.Request{
 			"no name":          {},
 			"a long name":      {Name: strings.Repeat("x", locker.MaxNameLen+1)},
