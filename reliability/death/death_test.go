@@ -80,9 +80,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 							h = start(t, client.Name, strategy, addr, t.Name(), ttl.String(), "true")
 						}
 						bare, err := workload.Strategies[strategy].Open(client.Open(t, addr))
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						waiting := locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
 						//realtime:ok what a killed process leaves must end
 						if _, err := bare.Acquire(t.Context(), locker.Request{Name: t.Name(), TTL: ttl}); err == nil && h.tell("state") == "held" {

@@ -137,9 +137,7 @@ type holder struct {
 func start(t *testing.T, args ...string) *holder {
 	t.Helper()
 	h := spawn(t, "holder", args...)
-	if err := h.isHeld(h.hear()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.isHeld(h.hear()))
 	return h
 }
 
@@ -156,24 +154,16 @@ func (h *holder) isHeld(line string) (err error) {
 func spawn(t testing.TB, child string, args ...string) *holder {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := &holder{t: t, cmd: exec.Command(self, args...)}
 	h.cmd.Env = append(os.Environ(), childVariable+"="+child)
 	h.cmd.Stderr = os.Stderr
 	in, err := h.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.in = in
 	out, err := h.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, h.cmd.Start())
 	t.Cleanup(func() {
 		_ = h.cmd.Process.Kill()
 		_ = h.cmd.Wait()
@@ -216,5 +206,12 @@ func (h *holder) signal(s os.Signal) {
 	h.t.Helper()
 	if err := h.cmd.Process.Signal(s); err != nil {
 		h.t.Fatal(err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

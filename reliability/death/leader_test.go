@@ -41,9 +41,7 @@ func TestLeaderIsSucceeded(t *testing.T) {
 						old.signal(syscall.SIGKILL)
 					}
 					bare, err := workload.Strategies[strategy].Open(client.Open(t, addr))
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					ctx, stop := context.WithTimeout(t.Context(), ttl+slack)
 					defer stop()
 					err = leader.Run(ctx, locker.Must(holdfast.Wrap(bare, holdfast.Config{})), leader.Config{
