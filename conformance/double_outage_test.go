@@ -28,11 +28,39 @@ type outage struct {
 // outageTTL makes an attempt last for 200 ms.
 const outageTTL = 600 * time.Millisecond
 
-// outageCalls are calls that meet an outage. Each returns the error.
-var outageCalls = map[string]func(ctx context.Context, o outage) error{
+// outageCall is a call that meets an outage, and returns the error.
+type outageCall func(ctx context.Context, o outage) error
+
+// acquireCall acquires in the outage.
+func acquireCall(req locker.Request) outageCall {
+	req.Name, req.TTL = "a", outageTTL
+	return func(ctx context.Context, o outage) error {
+		o.begin()
+		return acquireError(ctx, o, req)
+	}
+}
+
+// holdCall calls f in the outage with a lock that was acquired before.
+func holdCall(f func(ctx context.Context, o outage, lock *locker.Lock) error) outageCall {
+	return func(ctx context.Context, o outage) error {
+		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
+		if err != nil {
+			return err
+		}
+		o.begin()
+		return f(ctx, o, lock)
+	}
+}
+
+// briefly is the context of a call that ends before an attempt.
+func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, outageTTL/4)
+}
+
+var outageCalls = map[string]outageCall{
 	"acquire until its deadline": func(ctx context.Context, o outage) error {
 		o.begin()
-		ctx, cancel := context.WithTimeout(ctx, outageTTL/4)
+		ctx, cancel := briefly(ctx)
 		defer cancel()
 		return acquireError(ctx, o, locker.Request{Name: "a", TTL: outageTTL})
 	},
@@ -42,27 +70,12 @@ var outageCalls = map[string]func(ctx context.Context, o outage) error{
 		defer time.AfterFunc(outageTTL/4, cancel).Stop()
 		return acquireError(ctx, o, locker.Request{Name: "a", TTL: outageTTL})
 	},
-	"acquire with MaxWait": func(ctx context.Context, o outage) error {
-		o.begin()
-		return acquireError(ctx, o, locker.Request{Name: "a", TTL: outageTTL, MaxWait: outageTTL / 4})
-	},
-	"acquire with NoWait": func(ctx context.Context, o outage) error {
-		o.begin()
-		return acquireError(ctx, o, locker.Request{Name: "a", TTL: outageTTL, NoWait: true})
-	},
+	"acquire with MaxWait": acquireCall(locker.Request{MaxWait: outageTTL / 4}),
+	"acquire with NoWait":  acquireCall(locker.Request{NoWait: true}),
 	"acquire with middleware/retry": func(ctx context.Context, o outage) error {
-		waits, err := retry.New(retry.Config{})
-		if err != nil {
-			return err
-		}
-		o.begin()
-		return acquireError(ctx, waits(o.Locker), locker.Request{Name: "a", TTL: outageTTL, MaxWait: outageTTL / 4})
+		return acquireCall(locker.Request{MaxWait: outageTTL / 4})(ctx, outage{locker.Must(retry.New(retry.Config{}))(o.Locker), o.begin})
 	},
 	"wait for a holder with middleware/retry": func(ctx context.Context, o outage) error {
-		waits, err := retry.New(retry.Config{})
-		if err != nil {
-			return err
-		}
 		if err := acquireError(ctx, o, locker.Request{Name: "a", TTL: time.Minute}); err != nil {
 			return err
 		}
@@ -71,69 +84,38 @@ var outageCalls = map[string]func(ctx context.Context, o outage) error{
 			defer close(began)
 			o.begin()
 		})
-		err = acquireError(ctx, waits(o.Locker), locker.Request{Name: "a", TTL: outageTTL, MaxWait: outageTTL})
+		waiting := locker.Must(retry.New(retry.Config{}))(o.Locker)
+		err := acquireError(ctx, waiting, locker.Request{Name: "a", TTL: outageTTL, MaxWait: outageTTL})
 		<-began
 		return err
 	},
-	"resume": func(ctx context.Context, o outage) error {
-		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
-		if err != nil {
-			return err
-		}
-		o.begin()
-		ctx, cancel := context.WithTimeout(ctx, outageTTL/4)
+	"resume": holdCall(func(ctx context.Context, o outage, lock *locker.Lock) error {
+		ctx, cancel := briefly(ctx)
 		defer cancel()
-		_, err = locker.Resume(ctx, o.Locker, lock.Handle())
+		_, err := locker.Resume(ctx, o.Locker, lock.Handle())
 		return err
-	},
-	"renew": func(ctx context.Context, o outage) error {
-		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
-		if err != nil {
-			return err
-		}
-		o.begin()
-		ctx, cancel := context.WithTimeout(ctx, outageTTL/4)
+	}),
+	"renew": holdCall(func(ctx context.Context, _ outage, lock *locker.Lock) error {
+		ctx, cancel := briefly(ctx)
 		defer cancel()
 		return errors.Join(lock.Renew(ctx, 0), lock.Err())
-	},
-	"renew at the end of the lease": func(ctx context.Context, o outage) error {
-		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
-		if err != nil {
-			return err
-		}
-		o.begin()
+	}),
+	"renew at the end of the lease": holdCall(func(ctx context.Context, _ outage, lock *locker.Lock) error {
 		<-lock.Done()
 		return lock.Renew(ctx, 0)
-	},
-	"release": func(ctx context.Context, o outage) error {
-		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
-		if err != nil {
-			return err
-		}
-		o.begin()
-		return lock.Release(ctx)
-	},
-	"release with a cancelled ctx": func(ctx context.Context, o outage) error {
-		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
-		if err != nil {
-			return err
-		}
-		o.begin()
+	}),
+	"release": holdCall(func(ctx context.Context, _ outage, lock *locker.Lock) error { return lock.Release(ctx) }),
+	"release with a cancelled ctx": holdCall(func(ctx context.Context, _ outage, lock *locker.Lock) error {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
 		return lock.Release(ctx)
-	},
-	"release by handle": func(ctx context.Context, o outage) error {
-		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
-		if err != nil {
-			return err
-		}
-		o.begin()
+	}),
+	"release by handle": holdCall(func(ctx context.Context, o outage, lock *locker.Lock) error {
 		return locker.ReleaseHandle(ctx, o.Locker, lock.Handle())
-	},
+	}),
 	"inspect": func(ctx context.Context, o outage) error {
 		o.begin()
-		ctx, cancel := context.WithTimeout(ctx, outageTTL/4)
+		ctx, cancel := briefly(ctx)
 		defer cancel()
 		_, err := locker.Inspect(ctx, o.Locker, "a")
 		return err
@@ -202,7 +184,7 @@ func TestDoubleFailsAsStrategiesDo(t *testing.T) {
 }
 
 // realOutage makes a call of single over a server behind a proxy.
-func realOutage(t *testing.T, kind lockertest.Outage, call func(context.Context, outage) error) (took time.Duration, err error) {
+func realOutage(t *testing.T, kind lockertest.Outage, call outageCall) (took time.Duration, err error) {
 	t.Helper()
 	s := (&Harness{Dial: plain}).suite()
 	s.RunMutant(t, &suite.Case{Run: func(t *suite.T) {
