@@ -18,42 +18,35 @@ func plain(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	return suitetest.Dial(tb, suite.Target(target))
 }
 
-// suspect is something flawed, and the cases that must catch it.
-type suspect struct {
-	name          string
-	flawed, sound *Harness
-	caught        []string
+// mutants are what is flawed, with what it was made of, and the cases that must catch the flaw.
+type mutants struct {
+	*testing.T
+	list []suitetest.Mutant
 }
 
-// convict demands that the suite fails on each suspect by the cases that were made for its flaw,
-// and that these pass without the flaw.
-func convict(t *testing.T, suspects []suspect) {
-	t.Helper()
-	var list []suitetest.Mutant
-	for _, s := range suspects {
-		list = append(list, suitetest.Mutant{Name: s.name, Flawed: s.flawed.suite(), Sound: s.sound.suite(), Caught: s.caught})
-	}
-	suitetest.Catch(t, list)
+func (m *mutants) add(name string, flawed, sound *Harness, caught ...string) {
+	m.list = append(m.list, suitetest.Mutant{Name: name, Flawed: flawed.suite(), Sound: sound.suite(), Caught: caught})
+}
+
+// script adds a strategy with flawed in place of sound in its scripts.
+func (m *mutants) script(with func(t *testing.T, sound, flawed string) *Harness, name, sound, flawed string, caught ...string) {
+	m.add(name, with(m.T, sound, flawed), with(m.T, "", ""), caught...)
+}
+
+// convict demands that the suite fails on each mutant by the cases that were made for its flaw, and
+// that these pass without the flaw.
+func (m *mutants) convict() {
+	m.Helper()
+	suitetest.Catch(m.T, m.list)
 }
 
 // TestFlawedDrivers demands that the suite for locks fails too on drivers that do not wake waiters
 // or do not close.
 func TestFlawedDrivers(t *testing.T) {
 	t.Parallel()
-	var suspects []suspect
-	for _, f := range []struct {
-		name   string
-		flaw   suitetest.Driver
-		caught []string
-	}{
-		{"never wakes", suitetest.NeverWakes, []string{"a release wakes a waiter"}},
-		{"listens to something else", suitetest.ListensElsewhere, []string{"a release is published"}},
-		{"stays open", suitetest.StaysOpen, []string{"a closed driver ends the use of its locks"}},
-	} {
-		flawed := &Harness{Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
-			return f.flaw.Dial(tb, suite.Target(target))
-		}}
-		suspects = append(suspects, suspect{f.name, flawed, &Harness{Dial: plain}, f.caught})
-	}
-	convict(t, suspects)
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m.add("never wakes", flawedDriver(suitetest.NeverWakes), sound, "a release wakes a waiter")
+	m.add("listens to something else", flawedDriver(suitetest.ListensElsewhere), sound, "a release is published")
+	m.add("stays open", flawedDriver(suitetest.StaysOpen), sound, "a closed driver ends the use of its locks")
+	m.convict()
 }

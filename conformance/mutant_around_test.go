@@ -30,9 +30,10 @@ func corrects(f func(*locker.Request)) locker.Middleware {
 // operates is Do of a lease with a flaw; l.Lease is without it.
 type operates func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error)
 
-// flawedLease does its operations by do. locker acquired it for req.
+// flawedLease does its operations by do. locker acquired it for req, as the lease of hold.
 type flawedLease struct {
 	lease.Lease
+	hold   lease.Hold
 	locker locker.Locker
 	req    locker.Request
 	do     operates
@@ -50,7 +51,8 @@ func operating(do operates) locker.Middleware {
 	return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
 		lock, err := inner.Acquire(ctx, req)
 		if err == nil {
-			lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return &flawedLease{l, inner, req, do} })
+			h := lock.Hold()
+			h.Wrap(func(l lease.Lease) lease.Lease { return &flawedLease{l, h, inner, req, do} })
 		}
 		return lock, err
 	})
@@ -69,70 +71,50 @@ func converting(convert operates) operates {
 // The mutants are strategies/single with middleware around it.
 func TestMutantsAround(t *testing.T) {
 	t.Parallel()
-	cut := func(text string) string { return text[:min(len(text), 1024)] }
-	var suspects []suspect
-	for _, m := range []struct {
-		name   string
-		around locker.Middleware
-		caught string
-	}{
-		{
-			"names in lower case", corrects(func(req *locker.Request) { req.Name = strings.ToLower(req.Name) }),
-			"different names are different locks",
-		},
-		{"a name that is cut", corrects(func(req *locker.Request) { req.Name = cut(req.Name) }), "bad names are refused"},
-		{
-			"a request that is corrected", corrects(func(req *locker.Request) {
-				req.TTL, req.MaxWait = min(max(req.TTL, 0), locker.MaxTTL), max(req.MaxWait, 0)
-				req.Owner, req.Note = cut(req.Owner), cut(req.Note)
-			}),
-			"bad requests are refused",
-		},
-		{
-			"a TTL in whole seconds", corrects(func(req *locker.Request) { req.TTL = req.TTL.Truncate(time.Second) }),
-			"the TTL is set as asked",
-		},
-		{
-			"an acquire that outlives its context",
-			acquires(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-				return l.Acquire(context.WithoutCancel(ctx), req)
-			}),
-			"an ended context acquires nothing",
-		},
-		{"a refusal that names nobody", acquires(anonymous), "a refusal names the holder"},
-		{
-			"a conversion that is not supported and succeeds",
-			operating(converting(func(context.Context, *flawedLease, lease.Op) (lease.Term, error) {
-				return lease.Term{}, nil
-			})),
-			"bad arguments leave a hold alone",
-		},
-		{
-			"the cause of a context taken for a loss",
-			operating(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
-				if op.Kind == lease.OpRenew && ctx.Err() != nil {
-					return lease.Term{}, context.Cause(ctx)
-				}
-				return l.Lease.Do(ctx, op)
-			}),
-			"the loss of one lock is not taken for that of another",
-		},
-	} {
-		flawed := &Harness{Dial: plain, Around: m.around}
-		suspects = append(suspects, suspect{m.name, flawed, &Harness{Dial: plain}, []string{m.caught}})
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	add := func(name string, around locker.Middleware, caught string) {
+		m.add(name, &Harness{Dial: plain, Around: around}, sound, caught)
 	}
-	prefixed := &Harness{Dial: plain, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+	cut := func(text string) string { return text[:min(len(text), 1024)] }
+	add("names in lower case", corrects(func(req *locker.Request) { req.Name = strings.ToLower(req.Name) }),
+		"different names are different locks")
+	add("a name that is cut", corrects(func(req *locker.Request) { req.Name = cut(req.Name) }), "bad names are refused")
+	add("a request that is corrected", corrects(func(req *locker.Request) {
+		req.TTL, req.MaxWait = min(max(req.TTL, 0), locker.MaxTTL), max(req.MaxWait, 0)
+		req.Owner, req.Note = cut(req.Owner), cut(req.Note)
+	}), "bad requests are refused")
+	add("a TTL in whole seconds", corrects(func(req *locker.Request) { req.TTL = req.TTL.Truncate(time.Second) }),
+		"the TTL is set as asked")
+	add("an acquire that outlives its context",
+		acquires(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+			return l.Acquire(context.WithoutCancel(ctx), req)
+		}), "an ended context acquires nothing")
+	add("a refusal that names nobody", acquires(anonymous), "a refusal names the holder")
+	add("a conversion that is not supported and succeeds",
+		operating(converting(func(context.Context, *flawedLease, lease.Op) (lease.Term, error) {
+			return lease.Term{}, nil
+		})), "bad arguments leave a hold alone")
+	add("the cause of a context taken for a loss",
+		operating(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+			if op.Kind == lease.OpRenew && ctx.Err() != nil {
+				return lease.Term{}, context.Cause(ctx)
+			}
+			return l.Lease.Do(ctx, op)
+		}), "the loss of one lock is not taken for that of another")
+	m.add("a prefix before each key", &Harness{Dial: plain, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
 		return single.New(drv, single.Config{Prefix: "lock:", AttemptTimeout: bound.Attempt})
-	}}
-	untagged := &Harness{Dial: dialEval(
+	}}, sound, "names are keys")
+	m.add("a fence counter in a slot of its own", &Harness{Dial: dialEval(
 		func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 			if len(keys) > 1 && strings.HasSuffix(keys[1], driver.FenceSuffix) {
 				keys = append([]string{keys[0], keys[0] + driver.FenceSuffix}, keys[2:]...)
 			}
 			return d.Eval(ctx, s, keys, args)
-		})}
-	convict(t, append(suspects,
-		suspect{"a prefix before each key", prefixed, &Harness{Dial: plain}, []string{"names are keys"}},
-		suspect{"a fence counter in a slot of its own", untagged, &Harness{Dial: plain}, []string{"names are keys"}},
-	))
+		})}, sound, "names are keys")
+	m.add("a release that waits as long as it likes", &Harness{
+		Dial: plain, Can: Capabilities{ReleaseTimeout: true}, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			return single.New(drv, single.Config{AttemptTimeout: bound.Attempt})
+		},
+	}, sound, "a release waits for no longer than its timeout")
+	m.convict()
 }

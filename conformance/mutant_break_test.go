@@ -8,8 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/reentrant"
-	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
 // luaEndSilently deletes a key that holds a value, and wakes nobody.
@@ -86,86 +84,20 @@ func (f firstNodes) FindHolds(ctx context.Context, name string) (locker.State, f
 
 func TestBreakMutants(t *testing.T) {
 	t.Parallel()
-	one := func(f flawedBreaks) *Harness {
-		return &Harness{Dial: plain, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
-			l, err := newSingle(drv, bound)
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	breaks := func(f flawedBreaks) *Harness {
+		return around(newSingle, Capabilities{}, func(l locker.Locker, drv driver.Driver) locker.Locker {
+			f := f // the cases run side by side
 			f.Locker, f.drv = l, drv
-			return f, err
-		}}
+			return f
+		})
 	}
-	quorum := func(around func(locker.Locker, []locker.Locker) locker.Locker) *Harness {
-		return &Harness{Dial: plain, NewQuorum: func(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error) {
-			l, err := newRedlock(nodes, need, bound)
-			return around(l, nodes), err
-		}, New: newSingle}
-	}
-	suspects := []suspect{
-		{
-			"a Break that ends nothing", one(flawedBreaks{idle: true}), one(flawedBreaks{}),
-			[]string{"Break ends a hold, whoever has it"},
-		},
-		{
-			"a Break that compares nothing", one(flawedBreaks{deletes: true}), one(flawedBreaks{}),
-			[]string{"a Break whose reply is lost leaves the next holder alone"},
-		},
-		{
-			"a Break that wakes nobody", one(flawedBreaks{silent: true}), one(flawedBreaks{}),
-			[]string{"Break wakes a waiter"},
-		},
-		{
-			"a Break at a majority", quorum(func(l locker.Locker, nodes []locker.Locker) locker.Locker { return firstNodes{l, nodes} }),
-			quorum(func(l locker.Locker, _ []locker.Locker) locker.Locker { return l }),
-			[]string{"Break ends a quorum's hold"},
-		},
-	}
-	for _, m := range []struct {
-		name          string
-		with          func(t *testing.T, sound, flawed string) *Harness
-		sound, flawed string
-		caught        string
-	}{
-		{
-			"a Break that ends one hold of an owner", reentrantWith, "      tokens[n] = fields[i]", "      tokens[1] = fields[i]",
-			"Break ends all holds of an owner",
-		},
-		{
-			"a Break that leaves a minimum hold", reentrantWith, "    tokens[n + 1] = kept_name(lock)", "    tokens[n + 1] = string.rep('x', 22)",
-			"Break ends a minimum hold",
-		},
-		{
-			"a Break that ends one reader", rwhashWith, "      tokens[#tokens + 1] = fields[i]", "      tokens[1] = fields[i]",
-			"Break ends all readers",
-		},
-		{
-			"a Break that leaves the fencing token", rwhashWith, "return {1, raise_fence(KEYS[2], ARGV[2], last, ARGV[3])}", "return {1, ARGV[2]}",
-			"Break ends all readers",
-		},
-		{
-			"a Break that ends one hold of permits", semaphoreWith, "    reply[#reply + 1] = value", "    reply[8] = value",
-			"Break ends all permits",
-		},
-	} {
-		suspects = append(suspects, suspect{m.name, m.with(t, m.sound, m.flawed), m.with(t, "", ""), []string{m.caught}})
-	}
-	convict(t, suspects)
-}
-
-// reentrantWith is strategies/reentrant with flawed in place of sound in its scripts.
-func reentrantWith(t *testing.T, sound, flawed string) *Harness {
-	return &Harness{
-		Dial: dialWith(t, sound, flawed), Can: Capabilities{Reentrant: true, Hash: true, MinHold: true},
-		New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
-			return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt})
-		},
-	}
-}
-
-// rwhashWith is strategies/rwhash with flawed in place of sound in its scripts.
-func rwhashWith(t *testing.T, sound, flawed string) *Harness {
-	return &Harness{
-		Dial: dialWith(t, sound, flawed), Can: Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
-		New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
-			return rwhash.New(drv, rwhash.Config{AttemptTimeout: bound.Attempt})
-		},
-	}
+	m.add("a Break that ends nothing", breaks(flawedBreaks{idle: true}), sound, "Break ends a hold, whoever has it")
+	m.add("a Break that compares nothing", breaks(flawedBreaks{deletes: true}), sound,
+		"a Break whose reply is lost leaves the next holder alone")
+	m.add("a Break that wakes nobody", breaks(flawedBreaks{silent: true}), sound, "Break wakes a waiter")
+	m.add("a Break at a majority", aroundRedlock(func(l locker.Locker, nodes []locker.Locker) locker.Locker {
+		return firstNodes{l, nodes}
+	}), sound, "Break ends a quorum's hold")
+	m.convict()
 }

@@ -70,26 +70,18 @@ func (c *flawedCandidate) IsLeader(context.Context) error {
 
 func TestMutantsThatLead(t *testing.T) {
 	t.Parallel()
-	sound := func(l locker.Locker, cfg leader.Config) candidate { return locker.Must(leader.New(l, cfg)) }
-	var suspects []suspect
-	for _, m := range []struct {
-		name   string
-		flawed func(*flawedCandidate)
-		caught string
-	}{
-		{"a refused candidate that leads", func(c *flawedCandidate) { c.impatient = true }, "one candidate leads at a time"},
-		{"a step-down without a release", func(c *flawedCandidate) { c.keeps = true }, "one candidate leads at a time"},
-		{"terms that each candidate counts", func(c *flawedCandidate) { c.counts = true }, "one candidate leads at a time"},
-		{"a lead that outlasts its lease", func(c *flawedCandidate) { c.deaf = true }, "a lost lease ends the lead"},
-	} {
-		flawed := func(l locker.Locker, cfg leader.Config) candidate {
+	m := mutants{T: t}
+	flawed := func(flaw func(*flawedCandidate)) *Harness {
+		return &Harness{Dial: plain, candidate: func(l locker.Locker, cfg leader.Config) candidate {
 			c := &flawedCandidate{locker: l, cfg: cfg}
-			m.flawed(c)
+			flaw(c)
 			return c
-		}
-		suspects = append(suspects, suspect{
-			m.name, &Harness{Dial: plain, candidate: flawed}, &Harness{Dial: plain, candidate: sound}, []string{m.caught},
-		})
+		}}
 	}
-	convict(t, suspects)
+	sound, alone := &Harness{Dial: plain}, "one candidate leads at a time"
+	m.add("a refused candidate that leads", flawed(func(c *flawedCandidate) { c.impatient = true }), sound, alone)
+	m.add("a step-down without a release", flawed(func(c *flawedCandidate) { c.keeps = true }), sound, alone)
+	m.add("terms that each candidate counts", flawed(func(c *flawedCandidate) { c.counts = true }), sound, alone)
+	m.add("a lead that outlasts its lease", flawed(func(c *flawedCandidate) { c.deaf = true }), sound, "a lost lease ends the lead")
+	m.convict()
 }

@@ -105,48 +105,14 @@ return 1`
 
 // What the mutants do instead.
 const (
-	// It leaves the hold itself for as long as the name is to stay taken.
-	luaStringKeepsHold = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-if ARGV[7] ~= '0' then
-  redis.call('PEXPIRE', KEYS[1], ARGV[7])
-else
-  redis.call('DEL', KEYS[1])
-end
-redis.call('PUBLISH', ARGV[6], '')
-return 1`
-
 	luaSetNX    = `local set = redis.call('SETNX', KEYS[1], ARGV[1]) if set == 1 then return {1, '0'} end return {0, redis.call('PTTL', KEYS[1])}`
 	luaExpire   = `return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 	luaDelete   = `redis.call('PUBLISH', ARGV[6], '') return redis.call('DEL', KEYS[1])`
 	luaGetSet   = `return redis.call('GETSET', KEYS[1], ARGV[1])`
 	luaRevive   = `redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1`
-	luaShorten  = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
-	luaByPrefix = `
-if string.sub(redis.call('GET', KEYS[1]) or '', 1, #ARGV[1]) ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1])
-redis.call('PUBLISH', ARGV[6], '')
-return 1`
 	luaSilently = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])`
-	luaCounted = luaMint + `
-local held = redis.call('GET', KEYS[1])
-if held == ARGV[1] then return {2, redis.call('GET', KEYS[2]) or '0'} end
-if held then return {0, redis.call('PTTL', KEYS[1])} end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return {1, mint(by_count)}`
-	luaMintsAlways = luaMint + `
-local fence = mint(by_clock)
-local held = redis.call('GET', KEYS[1])
-if held == ARGV[1] then return {2, fence} end
-if held then return {0, redis.call('PTTL', KEYS[1])} end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return {1, fence}`
-	luaSteals = luaMint + `
-local held = redis.call('GET', KEYS[1])
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return {1, mint(by_clock)}`
 
 	// A key for the readers and a key for the writer.
 	luaTwoKeysAcquire = `
@@ -212,7 +178,3 @@ if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then
 end
 return 1`
 )
-
-// luaLogs keeps who held last in a key of its own.
-const luaLogs = `redis.call('SET', KEYS[1] .. ':last', ARGV[1], 'PX', ARGV[2])
-` + luaStringAcquire

@@ -35,34 +35,27 @@ func nested(f func(lease.Hold) bool) func(context.Context, locker.Locker, locker
 
 func TestMutantsOfMisuse(t *testing.T) {
 	t.Parallel()
-	var suspects []suspect
-	for _, m := range []struct {
-		name   string
-		waits  func(retry.Config) (locker.Middleware, error)
-		caught string
-	}{
-		{"a call chain that waits for itself", waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m.add("a call chain that waits for itself", &Harness{
+		Dial: plain, waits: waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
 			return l.Acquire(lease.WithOwner(ctx, req.Name, ""), req)
-		}), "a call chain does not wait for itself"},
-		{"a call chain that is stopped by a name", waitsUnder(nested(func(h lease.Hold) bool { return h.Err() == nil })), "only a hold of its own stops a call chain"},
-		{"a call chain that is stopped by a hold that has ended", waitsUnder(nested(func(h lease.Hold) bool { return h.Err() != nil })), "only a hold of its own stops a call chain"},
-	} {
-		suspects = append(suspects, suspect{m.name, &Harness{Dial: plain, waits: m.waits}, &Harness{Dial: plain}, []string{m.caught}})
-	}
-
+		}),
+	}, sound, "a call chain does not wait for itself")
+	m.add("a call chain that is stopped by a name", &Harness{
+		Dial: plain, waits: waitsUnder(nested(func(h lease.Hold) bool { return h.Err() == nil })),
+	}, sound, "only a hold of its own stops a call chain")
+	m.add("a call chain that is stopped by a hold that has ended", &Harness{
+		Dial: plain, waits: waitsUnder(nested(func(h lease.Hold) bool { return h.Err() != nil })),
+	}, sound, "only a hold of its own stops a call chain")
 	var mu sync.Mutex
 	var table []*locker.Lock
-	keeps := func(inner locker.Locker) locker.Locker {
-		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			lock, err := inner.Acquire(ctx, req)
-			mu.Lock()
-			defer mu.Unlock()
-			table = append(table, lock)
-			return lock, err
-		})
-	}
-	suspects = append(suspects, suspect{
-		"middleware that keeps its Locks", &Harness{Dial: plain, Around: keeps}, &Harness{Dial: plain}, []string{"a forgotten lock is found out"},
+	keeps := acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+		lock, err := inner.Acquire(ctx, req)
+		mu.Lock()
+		defer mu.Unlock()
+		table = append(table, lock)
+		return lock, err
 	})
-	convict(t, suspects)
+	m.add("middleware that keeps its Locks", &Harness{Dial: plain, Around: keeps}, sound, "a forgotten lock is found out")
+	m.convict()
 }

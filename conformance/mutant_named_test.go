@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/named"
 )
 
 // tableOfNames keeps Locks by name in the way that is written first.
@@ -51,25 +50,17 @@ func (m *tableOfNames) Unlock(ctx context.Context, name string) error {
 
 func TestMutantsByName(t *testing.T) {
 	t.Parallel()
-	var suspects []suspect
-	for _, m := range []struct {
-		name   string
-		flawed func(*tableOfNames)
-		caught string
-	}{
-		{"a refused TryLock that overwrites the holder's entry", func(m *tableOfNames) { m.overwrites = true }, "a name is locked once in all processes"},
-		{"a lost lock whose entry stays", func(m *tableOfNames) { m.stays = true }, "a lost name blocks nobody"},
-		{"an Unlock that releases the next one's lock", func(*tableOfNames) {}, "a lost name blocks nobody"},
-	} {
-		flawed := func(l locker.Locker, req locker.Request) names {
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	flawed := func(flaw func(*tableOfNames)) *Harness {
+		return &Harness{Dial: plain, named: func(l locker.Locker, req locker.Request) names {
 			table := &tableOfNames{locker: l, req: req, locks: map[string]*locker.Lock{}}
-			m.flawed(table)
+			flaw(table)
 			return table
-		}
-		sound := func(l locker.Locker, req locker.Request) names { return locker.Must(named.New(l, req)) }
-		suspects = append(suspects, suspect{
-			m.name, &Harness{Dial: plain, named: flawed}, &Harness{Dial: plain, named: sound}, []string{m.caught},
-		})
+		}}
 	}
-	convict(t, suspects)
+	m.add("a refused TryLock that overwrites the holder's entry", flawed(func(m *tableOfNames) { m.overwrites = true }), sound,
+		"a name is locked once in all processes")
+	m.add("a lost lock whose entry stays", flawed(func(m *tableOfNames) { m.stays = true }), sound, "a lost name blocks nobody")
+	m.add("an Unlock that releases the next one's lock", flawed(func(*tableOfNames) {}), sound, "a lost name blocks nobody")
+	m.convict()
 }

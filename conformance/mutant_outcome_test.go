@@ -86,25 +86,6 @@ type undrained struct{ *respdriver.Driver }
 func (undrained) BeginAcquire() error { return nil }
 func (undrained) EndAcquire()         {}
 
-// operation is an operation of the lock of h, with the Lease l.
-type operation func(ctx context.Context, h lease.Hold, l lease.Lease, op lease.Op) (lease.Term, error)
-
-// opsBy makes middleware whose locks do each operation by f.
-func opsBy(f operation) locker.Middleware {
-	return func(inner locker.Locker) locker.Locker {
-		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			lock, err := inner.Acquire(ctx, req)
-			if err == nil {
-				h := lock.Hold()
-				h.Wrap(func(l lease.Lease) lease.Lease {
-					return leaseFunc(func(ctx context.Context, op lease.Op) (lease.Term, error) { return f(ctx, h, l, op) })
-				})
-			}
-			return lock, err
-		})
-	}
-}
-
 // leaseFunc is a function that is a Lease.
 type leaseFunc func(ctx context.Context, op lease.Op) (lease.Term, error)
 
@@ -112,97 +93,54 @@ func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Term, error) { re
 
 func TestMutantsOfOutcomes(t *testing.T) {
 	t.Parallel()
-	late := func(_ context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
-		time.AfterFunc(time.Millisecond, func() { _, _ = d.SetNX(context.Background(), key, value, ttl) })
-		return true, nil
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m.add("an error reply taken for a command that was not sent", flawedDriver(mapped(errorReplyNotSent)), sound,
+		"an unknown server error leaves the outcome unknown", "TRYAGAIN is transient")
+	m.add("a script that is loaded once", &Harness{Dial: loadsOnce}, sound, "scripts may be flushed while a lock is held")
+	m.add("background work that is dropped", &Harness{Dial: dialIdle}, sound,
+		"a release of unknown outcome is resent", "a refused release is resent")
+	m.add("a Close that does not wait for acquires", &Harness{
+		Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+			d, err := plain(tb, target)
+			return &undrained{d.(*respdriver.Driver)}, err
+		},
+	}, sound, "an acquire in flight when the driver closes fails")
+	m.add("SET NX that is answered before it is executed", flawedDriver(suitetest.Driver{
+		OnSetNX: func(_ context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
+			time.AfterFunc(time.Millisecond, func() { _, _ = d.SetNX(context.Background(), key, value, ttl) })
+			return true, nil
+		},
+	}), sound, "consecutive calls do not disturb one another", "consecutive calls of a quorum do not disturb one another")
+
+	operation := func(name string, do operates, caught ...string) {
+		m.add(name, &Harness{Dial: plain, Around: operating(do)}, sound, caught...)
 	}
-	sound := &Harness{Dial: plain}
-	var suspects []suspect
-	for _, m := range []struct {
-		name   string
-		flawed *Harness
-		caught []string
-	}{
-		{
-			"an error reply taken for a command that was not sent",
-			flawedDriver(mapped(errorReplyNotSent)),
-			[]string{"an unknown server error leaves the outcome unknown", "TRYAGAIN is transient"},
-		},
-		{
-			"a script that is loaded once", &Harness{Dial: loadsOnce},
-			[]string{"scripts may be flushed while a lock is held"},
-		},
-		{
-			"background work that is dropped", &Harness{Dial: dialIdle},
-			[]string{"a release of unknown outcome is resent", "a refused release is resent"},
-		},
-		{
-			"a Close that does not wait for acquires",
-			&Harness{Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
-				d, err := plain(tb, target)
-				return &undrained{d.(*respdriver.Driver)}, err
-			}},
-			[]string{"an acquire in flight when the driver closes fails"},
-		},
-		{
-			"SET NX that is answered before it is executed", flawedDriver(suitetest.Driver{OnSetNX: late}),
-			[]string{
-				"consecutive calls do not disturb one another", "consecutive calls of a quorum do not disturb one another",
-			},
-		},
-	} {
-		suspects = append(suspects, suspect{m.name, m.flawed, sound, m.caught})
-	}
-	for _, m := range []struct {
-		name   string
-		do     operation
-		caught []string
-	}{
-		{
-			"a renewal whose failure is a loss",
-			func(ctx context.Context, _ lease.Hold, l lease.Lease, op lease.Op) (lease.Term, error) {
-				term, err := l.Do(ctx, op)
-				if op.Kind == lease.OpRenew && err != nil {
-					err = locker.ErrLost
-				}
-				return term, err
-			},
-			[]string{"a refused renewal changes nothing", "a renewal of unknown outcome changes nothing"},
-		},
-		{
-			"a renewal that counts without an answer",
-			func(ctx context.Context, _ lease.Hold, l lease.Lease, op lease.Op) (lease.Term, error) {
-				term, err := l.Do(ctx, op)
-				if op.Kind == lease.OpRenew && errors.Is(err, locker.ErrUnknownOutcome) {
-					return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
-				}
-				return term, err
-			},
-			[]string{"a renewal of unknown outcome changes nothing"},
-		},
-		{
-			"a lost lock that is not released",
-			func(ctx context.Context, h lease.Hold, l lease.Lease, op lease.Op) (lease.Term, error) {
-				if op.Kind == lease.OpRelease && errors.Is(h.Err(), locker.ErrLost) {
-					return lease.Term{}, locker.ErrLost
-				}
-				return l.Do(ctx, op)
-			},
-			[]string{"a release after a loss is still sent"},
-		},
-		{
-			"a release that returns before it is sent",
-			func(ctx context.Context, _ lease.Hold, l lease.Lease, op lease.Op) (lease.Term, error) {
-				if op.Kind == lease.OpRelease {
-					time.AfterFunc(time.Millisecond, func() { _, _ = l.Do(context.WithoutCancel(ctx), op) })
-					return lease.Term{}, nil
-				}
-				return l.Do(ctx, op)
-			},
-			[]string{"a release is final", "consecutive calls do not disturb one another"},
-		},
-	} {
-		suspects = append(suspects, suspect{m.name, &Harness{Dial: plain, Around: opsBy(m.do)}, sound, m.caught})
-	}
-	convict(t, suspects)
+	operation("a renewal whose failure is a loss", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+		term, err := l.Lease.Do(ctx, op)
+		if op.Kind == lease.OpRenew && err != nil {
+			err = locker.ErrLost
+		}
+		return term, err
+	}, "a refused renewal changes nothing", "a renewal of unknown outcome changes nothing")
+	operation("a renewal that counts without an answer", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+		term, err := l.Lease.Do(ctx, op)
+		if op.Kind == lease.OpRenew && errors.Is(err, locker.ErrUnknownOutcome) {
+			return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
+		}
+		return term, err
+	}, "a renewal of unknown outcome changes nothing")
+	operation("a lost lock that is not released", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+		if op.Kind == lease.OpRelease && errors.Is(l.hold.Err(), locker.ErrLost) {
+			return lease.Term{}, locker.ErrLost
+		}
+		return l.Lease.Do(ctx, op)
+	}, "a release after a loss is still sent")
+	operation("a release that returns before it is sent", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+		if op.Kind == lease.OpRelease {
+			time.AfterFunc(time.Millisecond, func() { _, _ = l.Lease.Do(context.WithoutCancel(ctx), op) })
+			return lease.Term{}, nil
+		}
+		return l.Lease.Do(ctx, op)
+	}, "a release is final", "consecutive calls do not disturb one another")
+	m.convict()
 }

@@ -3,10 +3,8 @@
 package conformance
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -14,411 +12,188 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-// smallQuorum is a quorum in few lines. Without a flaw it is sound, as far as the cases go that
-// catch the flaws.
-type smallQuorum struct {
-	nodes []locker.Locker
-	need  int
-
-	asking *asking
-
-	minority      bool // one node less than a majority wins
-	forgetsTime   bool // the lease counts from when the quorum was won
-	latest        bool // it ends with the latest of the nodes' leases
-	waitsForAll   bool // an operation ends when the last node has answered
-	keepsOnLoss   bool // an attempt that lost leaves what it had won
-	wakesOnLoss   bool // it gives that back like a release
-	keepsLate     bool // a node that wins late keeps its key
-	lateIsShort   bool // a node that wins late keeps the lease of the acquire until the next renewal
-	refusesItself bool // what an attempt that lost has under way refuses the next one
-	forgetsLate   bool // a release is sent where the lock was won at first
-	noWriteBack   bool // the highest token is not told to the other nodes
-	outageIsHeld  bool // a node that fails counts as one that refuses
-	oneRenews     bool // a renewal at one node will do
-	neverRestores bool // a node that lost its key is not asked again
-	namesNone     bool // an error says how many nodes failed, and not which
-}
-
-// asking are the acquires that are under way, by node; those of attempts that lost until what they
-// won is given back.
-type asking struct {
-	mu    chanMutex
-	calls map[int][]chan struct{} // closed when they are over
-}
-
-func (a *asking) begin(i int) (over chan struct{}, earlier []chan struct{}) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	over, earlier = make(chan struct{}), slices.Clone(a.calls[i])
-	if a.calls == nil {
-		a.calls = map[int][]chan struct{}{}
-	}
-	a.calls[i] = append(a.calls[i], over)
-	return over, earlier
-}
-
-// smallHold is an attempt, and then the lease.
-type smallHold struct {
-	smallQuorum
-	req locker.Request
-
-	mu    chanMutex
-	won   bool
-	over  bool
-	quiet bool // what comes back wakes nobody
-	fence int64
-
-	renewed time.Duration // by the last renewal; zero: there was none
-	parts   []*smallPart  // by node
-}
-
-// smallPart is what is held at a node.
-type smallPart struct {
-	lease.Lease
-	lock        *locker.Lock
-	late, quiet bool
-}
-
-func (p *smallPart) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	if op.Kind == lease.OpRelease && p.quiet {
-		op.Kind = lease.OpUndo
-	}
-	return p.Lease.Do(ctx, op)
-}
-
-func (q smallQuorum) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	if q.minority {
-		q.need--
-	}
-	req.TTL = cmp.Or(req.TTL, locker.DefaultTTL)
-	h := &smallHold{smallQuorum: q, req: req, parts: make([]*smallPart, len(q.nodes))}
-	won, refused, failed := h.each(q.need, locker.ErrNotAcquired, h.ask)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var err error
-	deadline := h.deadline()
-	switch {
-	case won < q.need && (q.outageIsHeld || refused > 0 && (failed == nil || won+refused >= q.need)):
-		err = &locker.ContentionError{Name: req.Name}
-	case won < q.need:
-		err = errors.Join(fmt.Errorf("%d of %d nodes gave the lock", won, len(q.nodes)), failed)
-	case time.Until(deadline) < req.TTL/10:
-		err = fmt.Errorf("%w: too little was left", locker.ErrLost)
-	case req.Fenced:
-		err = h.writeBack()
-	}
-	if err != nil {
-		h.over, h.quiet = true, !q.wakesOnLoss
-		for _, p := range h.parts {
-			if p != nil && !q.keepsOnLoss {
-				p.quiet = h.quiet
-				go p.lock.Release(context.WithoutCancel(ctx)) //nolint:errcheck // it ends by itself
-			}
+// overNodes makes a Harness of strategies/redlock with around around its nodes.
+func overNodes(around func(i int, node locker.Locker) locker.Locker) *Harness {
+	return &Harness{Dial: plain, NewQuorum: func(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error) {
+		flawed := make([]locker.Locker, len(nodes))
+		for i, node := range nodes {
+			flawed[i] = around(i, node)
 		}
-		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: err}
-	}
-	h.won = true
-	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: lease.NewToken(), TTL: req.TTL, Deadline: deadline, Fence: h.fence}, h), nil
+		return newRedlock(flawed, need, bound)
+	}}
 }
 
-// each calls f for each node at once, and counts what came of it until need did it, or cannot any
-// more. To refuse is to say no.
-func (h *smallHold) each(need int, no error, f func(ctx context.Context, i int) error) (done, refused int, failed error) {
-	answers := make(chan error, len(h.nodes))
-	for i := range h.nodes {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 3*attemptTimeout)
-			defer cancel()
-			err := f(ctx, i)
-			if op, ok := errors.AsType[*locker.OpError](err); ok {
-				err = op.Err // the operation is the quorum's
-			}
+// overAll is overNodes with the same middleware around each node.
+func overAll(around locker.Middleware) *Harness {
+	return overNodes(func(_ int, node locker.Locker) locker.Locker { return around(node) })
+}
+
+// ignoring does nothing for some operations, and reports success.
+func ignoring(kinds ...lease.OpKind) operates {
+	return func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+		if slices.Contains(kinds, op.Kind) {
+			return lease.Term{Deadline: time.Now().Add(op.TTL), Fence: op.Fence}, nil
+		}
+		return l.Lease.Do(ctx, op)
+	}
+}
+
+// ignoringLate makes nodes ignore some operations on holds that come late: once the quorum was
+// reached or, if ended, once its hold has ended. Each attempt of a quorum has an owner of its own.
+func ignoringLate(ended bool, kinds ...lease.OpKind) locker.Middleware {
+	var mu sync.Mutex
+	won, over := map[string]int{}, map[string]bool{}
+	return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+		lock, err := inner.Acquire(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		won[req.Owner]++
+		late := won[req.Owner] > majority && !over[req.Owner]
+		if ended {
+			late = over[req.Owner]
+		}
+		lock.Hold().Wrap(func(l lease.Lease) lease.Lease {
+			return &flawedLease{Lease: l, do: func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+				mu.Lock()
+				over[req.Owner] = over[req.Owner] || op.Kind == lease.OpRelease || op.Kind == lease.OpUndo
+				mu.Unlock()
+				if late {
+					return ignoring(kinds...)(ctx, l, op)
+				}
+				return l.Lease.Do(ctx, op)
+			}}
+		})
+		return lock, nil
+	})
+}
+
+// redated makes a Harness of strategies/redlock whose locks have another Deadline.
+func redated(deadline func(ctx context.Context, lock *locker.Lock, nodes []locker.Locker) time.Time) *Harness {
+	return aroundRedlock(func(l locker.Locker, nodes []locker.Locker) locker.Locker {
+		return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+			lock, err := inner.Acquire(ctx, req)
 			if err != nil {
-				err = fmt.Errorf("node %d: %w", i, err)
+				return nil, err
 			}
-			answers <- err
-		}()
-	}
-	for asked := len(h.nodes); asked > 0 && (h.waitsForAll || done < need && done+asked >= need); asked-- {
-		switch err := <-answers; {
-		case err == nil:
-			done++
-		case errors.Is(err, no):
-			refused++
-		case h.namesNone:
-			failed = errors.New("nodes failed")
-		default:
-			failed = errors.Join(failed, err)
-		}
-	}
-	return done, refused, failed
-}
-
-// ask acquires at a node; once more where an earlier attempt may have refused it.
-func (h *smallHold) ask(ctx context.Context, i int) error {
-	over, earlier := h.asking.begin(i)
-	defer close(over)
-	err := h.askOnce(ctx, i)
-	if !errors.Is(err, locker.ErrNotAcquired) || len(earlier) == 0 || h.refusesItself {
-		return err
-	}
-	for _, other := range earlier {
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return err
-		}
-	}
-	return h.askOnce(ctx, i)
-}
-
-func (h *smallHold) askOnce(ctx context.Context, i int) error {
-	lock, err := h.nodes[i].Acquire(ctx, h.req)
-	if err != nil {
-		return err
-	}
-	p := &smallPart{lock: lock}
-	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-		p.Lease = inner
-		return p
+			return locker.NewLock(ctx, lease.Grant{
+				Name: req.Name, Owner: lock.Owner(), Token: lease.NewToken(), TTL: lock.TTL(), Deadline: deadline(ctx, lock, nodes),
+			}, leaseFunc(func(ctx context.Context, _ lease.Op) (lease.Term, error) { return lease.Term{}, lock.Release(ctx) })), nil
+		})(l)
 	})
-	h.mu.Lock()
-	p.late, p.quiet = h.won, h.quiet
-	if h.over && !h.keepsLate {
-		h.mu.Unlock()
-		_ = lock.Release(context.WithoutCancel(ctx)) // it ends by itself
-		return nil
-	}
-	defer h.mu.Unlock()
-	h.parts[i] = p
-	if h.renewed > 0 && p.late && !h.lateIsShort {
-		go lock.Renew(context.WithoutCancel(ctx), h.renewed) //nolint:errcheck // the next renewal tries again
-	}
-	return nil
-}
-
-// deadline is until when need nodes hold. The mutex is held.
-func (h *smallHold) deadline() time.Time {
-	if h.forgetsTime {
-		return time.Now().Add(h.req.TTL - h.req.TTL/100)
-	}
-	ends := make([]time.Time, len(h.nodes))
-	for i, p := range h.parts {
-		if p != nil {
-			ends[i] = p.lock.Deadline()
-		}
-	}
-	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
-	if h.latest {
-		return ends[0]
-	}
-	return ends[h.need-1]
-}
-
-// writeBack raises the counters of the nodes that won to the highest token. The mutex is held.
-func (h *smallHold) writeBack() error {
-	for _, p := range h.parts {
-		if p != nil {
-			h.fence = max(h.fence, p.lock.Fence())
-		}
-	}
-	for _, p := range h.parts {
-		if p == nil || h.noWriteBack {
-			continue
-		}
-		if _, err := p.Do(context.Background(), lease.Op{Kind: lease.OpRaiseFence, Fence: h.fence}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (h *smallHold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
-	switch op.Kind {
-	case lease.OpRenew:
-		return h.renew(op.TTL)
-	case lease.OpRelease:
-		return lease.Term{}, h.release()
-	default:
-		return lease.Term{}, errors.ErrUnsupported
-	}
-}
-
-func (h *smallHold) renew(ttl time.Duration) (lease.Term, error) {
-	need := h.need
-	if h.oneRenews {
-		need = 1
-	}
-	done, gone, failed := h.each(need, locker.ErrNotHeld, func(ctx context.Context, i int) error {
-		p := h.part(i)
-		if p == nil {
-			return locker.ErrNotHeld
-		}
-		return p.lock.Renew(ctx, ttl)
-	})
-	switch {
-	case gone > len(h.nodes)-need:
-		return lease.Term{}, locker.ErrLost
-	case done < need:
-		return lease.Term{}, errors.Join(fmt.Errorf("%d of %d nodes renewed", done, len(h.nodes)), failed)
-	}
-	h.mu.Lock()
-	h.renewed = ttl
-	h.mu.Unlock()
-	for i := range h.nodes {
-		if p := h.part(i); !h.neverRestores && p != nil && p.lock.Err() != nil {
-			go func() {
-				ctx, cancel := context.WithTimeout(context.Background(), 3*attemptTimeout)
-				defer cancel()
-				_ = h.ask(ctx, i) // the next renewal tries again
-			}()
-		}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return lease.Term{Deadline: h.deadline()}, nil
-}
-
-func (h *smallHold) part(i int) *smallPart {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.parts[i]
-}
-
-func (h *smallHold) release() error {
-	h.mu.Lock()
-	h.over = true
-	h.mu.Unlock()
-	done, gone, failed := h.each(h.need, locker.ErrNotHeld, func(ctx context.Context, i int) error {
-		p := h.part(i)
-		if p == nil || h.forgetsLate && p.late {
-			return locker.ErrNotHeld
-		}
-		return p.lock.Release(ctx)
-	})
-	if gone > len(h.nodes)-h.need {
-		return locker.ErrLost
-	}
-	if done < h.need {
-		return failed
-	}
-	return nil
 }
 
 func TestQuorumMutants(t *testing.T) {
 	t.Parallel()
-	harness := func(q smallQuorum) *Harness {
-		return &Harness{Dial: plain, NewQuorum: func(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error) {
-			q := q
-			q.nodes, q.need, q.asking = nodes, cmp.Or(need, len(nodes)/2+1), new(asking)
-			return q, nil
-		}}
-	}
-	var suspects []suspect
-	for _, m := range []struct {
-		name   string
-		flawed smallQuorum
-		caught []string
-	}{
-		{
-			"a quorum of a minority", smallQuorum{minority: true},
-			[]string{
-				"a quorum excludes another quorum", "three of five nodes down are an outage",
-				"a quorum of both deployments excludes the locks of either",
-			},
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m.add("a quorum of a minority", overNodes(func(i int, node locker.Locker) locker.Locker {
+		if i != 1 {
+			return node
+		}
+		double := lockertest.New() // of one quorum alone
+		return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+			lock, err := inner.Acquire(ctx, req)
+			if err != nil {
+				return double.Acquire(ctx, req)
+			}
+			return lock, nil
+		})(node)
+	}), sound, "a quorum excludes another quorum", "three of five nodes down are an outage",
+		"a quorum of both deployments excludes the locks of either")
+	m.add("a quorum that forgets the time it took", redated(func(_ context.Context, lock *locker.Lock, _ []locker.Locker) time.Time {
+		return time.Now().Add(lock.TTL() - lock.TTL()/100)
+	}), sound, "the time that a quorum took counts", "a quorum's lease ends with its quorum-th latest")
+	m.add("a quorum until its latest lease ends", redated(func(ctx context.Context, lock *locker.Lock, nodes []locker.Locker) time.Time {
+		latest := lock.Deadline()
+		for _, node := range nodes {
+			state, _ := locker.Inspect(ctx, node, lock.Name())
+			if end := time.Now().Add(state.Left - lock.TTL()/100); end.After(latest) {
+				latest = end
+			}
+		}
+		return latest
+	}), sound, "a quorum's lease ends with its quorum-th latest")
+	m.add("a quorum that does not say which nodes failed", aroundRedlock(func(l locker.Locker, _ []locker.Locker) locker.Locker {
+		return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+			lock, err := inner.Acquire(ctx, req)
+			if err != nil {
+				err = &locker.OpError{Op: "acquire", Name: req.Name, Err: errors.New("nodes failed")}
+			}
+			return lock, err
+		})(l)
+	}), sound, "a quorum's errors name each node")
+	m.add("a quorum that waits for all nodes", aroundRedlock(func(l locker.Locker, nodes []locker.Locker) locker.Locker {
+		return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+			lock, err := inner.Acquire(ctx, req)
+			for _, node := range nodes {
+				_, _ = locker.Inspect(ctx, node, req.Name)
+			}
+			return lock, err
+		})(l)
+	}), sound, "a hung node costs no time")
+	m.add("a quorum that leaves what it had won", overAll(operating(ignoring(lease.OpUndo))), sound,
+		"a losing attempt leaves no key and wakes nobody", "three of five nodes down are an outage")
+	m.add("a quorum that wakes others when it loses", overAll(operating(releasing)), sound,
+		"a losing attempt leaves no key and wakes nobody")
+	m.add("a quorum that keeps what comes late", overAll(ignoringLate(true, lease.OpUndo, lease.OpRelease)), sound,
+		"a late acquire of a quorum is undone")
+	m.add("a quorum that leaves a late node its first lease", overAll(ignoringLate(false, lease.OpRenew)), sound,
+		"a node that answers late holds as long as the lock")
+	m.add("a quorum that its own attempts refuse", overAll(acquires(anonymous)), sound,
+		"an attempt is not refused by the leftovers of the one before")
+	m.add("a quorum that releases where it won at first", overAll(ignoringLate(false, lease.OpRelease)), sound,
+		"a release reaches every node")
+	m.add("a quorum that keeps its highest token to itself", overAll(operating(ignoring(lease.OpRaiseFence))), sound,
+		"fencing tokens increase over quorums that share one node")
+	m.add("a quorum that takes an outage for contention", overAll(acquires(
+		func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+			ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+			defer cancel()
+			lock, err := inner.Acquire(ctx, req)
+			if err != nil {
+				return refuse(req)
+			}
+			return lock, nil
 		},
-		{
-			"a quorum that forgets the time it took", smallQuorum{forgetsTime: true},
-			[]string{"the time that a quorum took counts", "a quorum's lease ends with its quorum-th latest"},
-		},
-		{
-			"a quorum until its latest lease ends", smallQuorum{latest: true},
-			[]string{"a quorum's lease ends with its quorum-th latest"},
-		},
-		{
-			"a quorum that does not say which nodes failed", smallQuorum{namesNone: true},
-			[]string{"a quorum's errors name each node"},
-		},
-		{
-			"a quorum that waits for all nodes", smallQuorum{waitsForAll: true},
-			[]string{"a hung node costs no time"},
-		},
-		{
-			"a quorum that leaves what it had won", smallQuorum{keepsOnLoss: true},
-			[]string{"a losing attempt leaves no key and wakes nobody", "three of five nodes down are an outage"},
-		},
-		{
-			"a quorum that wakes others when it loses", smallQuorum{wakesOnLoss: true},
-			[]string{"a losing attempt leaves no key and wakes nobody"},
-		},
-		{
-			"a quorum that keeps what comes late", smallQuorum{keepsLate: true},
-			[]string{"a late acquire of a quorum is undone"},
-		},
-		{
-			"a quorum that leaves a late node its first lease", smallQuorum{lateIsShort: true},
-			[]string{"a node that answers late holds as long as the lock"},
-		},
-		{
-			"a quorum that its own attempts refuse", smallQuorum{refusesItself: true},
-			[]string{"an attempt is not refused by the leftovers of the one before"},
-		},
-		{
-			"a quorum that releases where it won at first", smallQuorum{forgetsLate: true},
-			[]string{"a release reaches every node"},
-		},
-		{
-			"a quorum that keeps its highest token to itself", smallQuorum{noWriteBack: true},
-			[]string{"fencing tokens increase over quorums that share one node"},
-		},
-		{
-			"a quorum that takes an outage for contention", smallQuorum{outageIsHeld: true},
-			[]string{"three of five nodes down are an outage", "three of five nodes that hang are an outage"},
-		},
-		{
-			"a quorum that one node renews", smallQuorum{oneRenews: true},
-			[]string{"a renewal needs the quorum"},
-		},
-		{
-			"a quorum that loses one node after the other", smallQuorum{neverRestores: true},
-			[]string{"a renewal restores a missed node"},
-		},
-	} {
-		suspects = append(suspects, suspect{m.name, harness(m.flawed), harness(smallQuorum{}), m.caught})
-	}
+	)), sound, "three of five nodes down are an outage", "three of five nodes that hang are an outage")
+	m.add("a quorum that one node renews", overNodes(func(i int, node locker.Locker) locker.Locker {
+		if i == quorumSize-1 {
+			return node
+		}
+		return operating(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+			term, err := l.Lease.Do(ctx, op)
+			if op.Kind == lease.OpRenew && err != nil {
+				term, err = lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
+			}
+			return term, err
+		})(node)
+	}), sound, "a renewal needs the quorum")
+	m.add("a quorum that loses one node after the other", overNodes(func(_ int, node locker.Locker) locker.Locker {
+		var asked sync.Map // owners
+		return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+			if _, again := asked.LoadOrStore(req.Owner, true); again {
+				return nil, errors.New("it was asked before")
+			}
+			return inner.Acquire(ctx, req)
+		})(node)
+	}), sound, "a renewal restores a missed node")
 	majorityOf := func(a algorithm) *Harness {
 		h := a.harness(Capabilities{})
 		h.NewQuorum = newRedlock
 		return h
 	}
 	stealing := oneKey
-	stealing.acquire = luaSteals
+	lua("if held then return {0, redis.call('PTTL', KEYS[1]), held} end", "")(&stealing)
 	everyNode := func(nodes []locker.Locker, _ int, bound Timeouts) (locker.Locker, error) {
 		return newRedlock(nodes, len(nodes), bound)
 	}
-	convict(t, append(suspects,
-		suspect{
-			"a quorum of nodes that look at nothing", majorityOf(stealing), majorityOf(oneKey),
-			[]string{"quorums that race exclude each other"},
-		},
-		suspect{
-			"a quorum that needs every node", &Harness{Dial: plain, NewQuorum: everyNode}, &Harness{Dial: plain},
-			[]string{"a quorum goes on with two of five nodes down"},
-		},
-	))
+	m.add("a quorum of nodes that look at nothing", majorityOf(stealing), majorityOf(oneKey), "quorums that race exclude each other")
+	m.add("a quorum that needs every node", &Harness{Dial: plain, NewQuorum: everyNode}, sound,
+		"a quorum goes on with two of five nodes down")
+	m.convict()
 }
-
-// chanMutex is a mutex that may be held while one waits in fake time.
-type chanMutex struct {
-	once sync.Once
-	c    chan struct{}
-}
-
-func (m *chanMutex) Lock() {
-	m.once.Do(func() { m.c = make(chan struct{}, 1) })
-	m.c <- struct{}{}
-}
-
-func (m *chanMutex) Unlock() { <-m.c }

@@ -81,13 +81,12 @@ func (d flawedDog) renew(closing, released context.Context, lock *locker.Lock, u
 
 func TestRenewalMutants(t *testing.T) {
 	t.Parallel()
-	reviving, once := oneKey, oneKey
+	m, reviving, once := mutants{T: t}, oneKey, oneKey
 	reviving.renew = luaRevive
 	once.onceOnly = true
 	harness := func(a algorithm, wrap func(locker.Locker, driver.Driver) locker.Locker) *Harness {
-		return &Harness{Dial: plain, Can: Capabilities{Renews: true}, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
-			return wrap(&mutable{drv: drv, alg: a}, drv), nil
-		}}
+		return around(func(drv driver.Driver, _ Timeouts) (locker.Locker, error) { return &mutable{drv: drv, alg: a}, nil },
+			Capabilities{Renews: true}, wrap)
 	}
 	sound := func(a algorithm) *Harness {
 		return harness(a, func(l locker.Locker, _ driver.Driver) locker.Locker {
@@ -101,26 +100,15 @@ func TestRenewalMutants(t *testing.T) {
 			return d
 		})
 	}
-	convict(t, []suspect{
-		{
-			"a watchdog that revives an expired lease", flawed(reviving, flawedDog{revives: true}), sound(oneKey),
-			[]string{"a renewal that finds the lock gone ends it", "an outage that lasts ends a renewed lock"},
-		},
-		{
-			"a watchdog that goes on after Release", flawed(oneKey, flawedDog{goesOn: true}), sound(oneKey),
-			[]string{"a release ends the renewals"},
-		},
-		{
-			"a watchdog that keeps a loss to itself", flawed(oneKey, flawedDog{silent: true}), sound(oneKey),
-			[]string{"a renewal that finds the lock gone ends it", "a renewed lock outlasts its TTL"},
-		},
-		{
-			"a watchdog that gives up after one failure", flawed(once, flawedDog{givesUp: true}), sound(once),
-			[]string{"a renewal that fails is tried again"},
-		},
-		{
-			"no watchdog at all", harness(oneKey, func(l locker.Locker, _ driver.Driver) locker.Locker { return l }), sound(oneKey),
-			[]string{"a renewed lock outlasts its TTL", "a renewal that fails is tried again", "a renewal that finds the lock gone ends it"},
-		},
-	})
+	m.add("a watchdog that revives an expired lease", flawed(reviving, flawedDog{revives: true}), sound(oneKey),
+		"a renewal that finds the lock gone ends it", "an outage that lasts ends a renewed lock")
+	m.add("a watchdog that goes on after Release", flawed(oneKey, flawedDog{goesOn: true}), sound(oneKey),
+		"a release ends the renewals")
+	m.add("a watchdog that keeps a loss to itself", flawed(oneKey, flawedDog{silent: true}), sound(oneKey),
+		"a renewal that finds the lock gone ends it", "a renewed lock outlasts its TTL")
+	m.add("a watchdog that gives up after one failure", flawed(once, flawedDog{givesUp: true}), sound(once),
+		"a renewal that fails is tried again")
+	m.add("no watchdog at all", harness(oneKey, func(l locker.Locker, _ driver.Driver) locker.Locker { return l }), sound(oneKey),
+		"a renewed lock outlasts its TTL", "a renewal that fails is tried again", "a renewal that finds the lock gone ends it")
+	m.convict()
 }

@@ -43,48 +43,38 @@ func TestMutantsOnServers(t *testing.T) {
 	publishes.onceOnly, tries.onceOnly = true, true
 	publishes.release = `redis.call('PUBLISH', ARGV[6], '') ` + luaStringRelease
 	tries.release = strings.Replace(luaStringRelease, "redis.call('PUBLISH'", "redis.pcall('PUBLISH'", 1)
-	for _, m := range []struct {
-		name          string
+	for name, m := range map[string]struct {
 		flawed, sound *Harness // sound may be nil: the strategies over a sound driver
 		caught        []string
 	}{
-		{
-			"a driver that never connects again", &Harness{Dial: neverReconnects}, nil,
-			[]string{"connections may be killed while a lock is held", "a server that restarts with its data keeps its locks"},
+		"a driver that never connects again": {flawed: &Harness{Dial: neverReconnects}, caught: []string{
+			"connections may be killed while a lock is held", "a server that restarts with its data keeps its locks",
+		}},
+		"a renewal that revives": {
+			reviving.harness(Capabilities{}), oneKey.harness(Capabilities{}), []string{"a server that restarts empty loses its locks"},
 		},
-		{
-			"a renewal that revives", reviving.harness(Capabilities{}), oneKey.harness(Capabilities{}),
-			[]string{"a server that restarts empty loses its locks"},
+		"background work that is dropped": {flawed: &Harness{Dial: dialIdle}, caught: []string{"a frozen server leaves no key"}},
+		"a release that must be published": {
+			publishes.harness(Capabilities{}), tries.harness(Capabilities{}), []string{"a release that may not publish still releases"},
 		},
-		{
-			"background work that is dropped", &Harness{Dial: dialIdle}, nil,
-			[]string{"a frozen server leaves no key"},
+		"a waiter that relies on its subscription": {
+			flawed: &Harness{Dial: plain, waits: attemptsOnMessages}, caught: []string{"a user who may not subscribe polls"},
 		},
-		{
-			"a release that must be published", publishes.harness(Capabilities{}), tries.harness(Capabilities{}),
-			[]string{"a release that may not publish still releases"},
+		"a refusal with the whole value": {
+			flawed: scriptsWith(t, "return refuse(#found > most and '' or found, left)", "return refuse(redis.call('GET', KEYS[1]), left)"),
+			caught: []string{"a huge foreign value is not read"},
 		},
-		{
-			"a waiter that relies on its subscription", &Harness{Dial: plain, waits: attemptsOnMessages}, nil,
-			[]string{"a user who may not subscribe polls"},
-		},
-		{
-			"a refusal with the whole value",
-			scriptsWith(t, "return refuse(#found > most and '' or found, left)", "return refuse(redis.call('GET', KEYS[1]), left)"), nil,
-			[]string{"a huge foreign value is not read"},
-		},
-		{
-			"an error reply taken for a command that was not sent", flawedDriver(mapped(errorReplyNotSent)), nil,
-			[]string{"waiters outlive the move of a slot"},
+		"an error reply taken for a command that was not sent": {
+			flawed: flawedDriver(mapped(errorReplyNotSent)), caught: []string{"waiters outlive the move of a slot"},
 		},
 	} {
-		for _, name := range m.caught {
-			t.Run(m.name+"/"+name, func(t *testing.T) {
+		for _, caught := range m.caught {
+			t.Run(name+"/"+caught, func(t *testing.T) {
 				t.Parallel()
-				if r := onServer(t, cmp.Or(m.sound, &Harness{Dial: plain}), name, time.Minute); r.Failed() {
+				if r := onServer(t, cmp.Or(m.sound, &Harness{Dial: plain}), caught, time.Minute); r.Failed() {
 					t.Fatalf("without the flaw it fails too: %s", r.First())
 				}
-				r := onServer(t, m.flawed, name, 10*time.Second) //realtime:ok it is to fail
+				r := onServer(t, m.flawed, caught, 10*time.Second) //realtime:ok it is to fail
 				if !r.Failed() {
 					t.Fatal("not caught")
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// several is a way to acquire several locks and work under them. The zero value is sound.
+// several is a way to acquire several locks and work under them, with a flaw.
 type several struct {
 	asGiven   bool // in the order of the requests
 	eachOne   bool // a name asked for twice is acquired twice
@@ -19,9 +19,6 @@ type several struct {
 }
 
 func (s several) do(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) (err error) {
-	if s == (several{}) {
-		return doAll(ctx, l, reqs, fn)
-	}
 	order := slices.Clone(reqs)
 	if !s.asGiven {
 		slices.SortStableFunc(order, func(a, b locker.Request) int { return strings.Compare(a.Name, b.Name) })
@@ -62,43 +59,13 @@ func (s several) do(ctx context.Context, l locker.Locker, reqs []locker.Request,
 
 func TestMutantsOfSeveralLocks(t *testing.T) {
 	t.Parallel()
-	var suspects []suspect
-	for _, m := range []struct {
-		name   string
-		flawed several
-		caught string
-	}{
-		{"names in the order of the requests", several{asGiven: true}, "names are acquired in one order"},
-		{"a name asked for twice that is acquired twice", several{eachOne: true}, "one name asked for twice is one lock"},
-		{"what was acquired left when one fails", several{leaves: true}, "several names are acquired or none"},
-		{"work that ends with its first lock alone", several{firstOnly: true}, "the loss of any of several locks ends the work"},
-	} {
-		suspects = append(suspects, suspect{
-			m.name, &Harness{Dial: plain, doAll: m.flawed.do}, &Harness{Dial: plain, doAll: several{}.do}, []string{m.caught},
-		})
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	add := func(name string, flawed several, caught string) {
+		m.add(name, &Harness{Dial: plain, doAll: flawed.do}, sound, caught)
 	}
-	for _, m := range []struct {
-		name          string
-		sound, flawed string
-		caught        string
-	}{
-		{
-			"a script that writes each lock before it checks the next",
-			"  acquires[#acquires + 1] = acquire\n", "  local done = acquire()\n  acquires[#acquires + 1] = function() return done end\n",
-			"several names in one slot are acquired or none",
-		},
-		{
-			"a script that checks the first lock alone",
-			"  if failed then\n", "  if failed and #acquires > 0 then\n    failed, acquire = nil, function() return {1, '0'} end\n  end\n  if failed then\n",
-			"several names in one slot are acquired or none",
-		},
-		{
-			"a script that does not recognize what it acquired",
-			"local held = found == ARGV[1]", "local held = false",
-			"several names whose reply is lost are acquired once",
-		},
-	} {
-		suspects = append(suspects, suspect{m.name, singleWith(t, false, m.sound, m.flawed), singleWith(t, false, "", ""), []string{m.caught}})
-	}
-	convict(t, suspects)
+	add("names in the order of the requests", several{asGiven: true}, "names are acquired in one order")
+	add("a name asked for twice that is acquired twice", several{eachOne: true}, "one name asked for twice is one lock")
+	add("what was acquired left when one fails", several{leaves: true}, "several names are acquired or none")
+	add("work that ends with its first lock alone", several{firstOnly: true}, "the loss of any of several locks ends the work")
+	m.convict()
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
-	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
 // attempt makes an attempt of l.
@@ -53,79 +52,48 @@ func refuse(req locker.Request) (*locker.Lock, error) {
 	return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.ContentionError{Name: req.Name}}
 }
 
-func newReentrant(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
-	return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt})
-}
-
 func TestMutantsThatWait(t *testing.T) {
 	t.Parallel()
-	mutants := []struct {
-		name   string
-		sound  func(retry.Config) (locker.Middleware, error) // nil: retry.New
-		waits  func(retry.Config) (locker.Middleware, error)
-		mutate func(*algorithm)
-		caught []string
-	}{
-		{
-			name: "a nested acquire that queues",
-			waits: attempts(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-				if early(req) {
-					return refuse(req)
-				}
-				return l.Acquire(ctx, req)
-			}),
-			caught: []string{"a nested acquire does not wait for the queue", "a nested acquire outlives a transient error"},
-		},
-		{
-			name:  "an error taken for the answer whether an owner holds the lock",
-			sound: attempts(anonymous),
-			waits: attempts(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-				lock, err := anonymous(ctx, req, l)
-				if early(req) && err != nil && !errors.Is(err, locker.ErrNotAcquired) && driver.Transient(err) {
-					return refuse(req)
-				}
-				return lock, err
-			}),
-			caught: []string{"a nested acquire outlives a transient error"},
-		},
-		{
-			name:   "NoWait and MaxWait that bound nothing",
-			mutate: func(a *algorithm) { a.unbounded = true },
-			caught: []string{"an acquire that does not wait is bounded"},
-		},
-		{
-			name: "a MaxWait that bounds the pauses alone",
-			waits: attempts(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-				return l.Acquire(context.WithoutCancel(ctx), req)
-			}),
-			caught: []string{"an acquire that does not wait is bounded"},
-		},
-		{
-			name: "a command that was not sent taken for contention",
-			waits: attempts(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-				lock, err := l.Acquire(ctx, req)
-				if err != nil && ctx.Err() != nil {
-					return refuse(req)
-				}
-				return lock, err
-			}),
-			caught: []string{"an acquire that does not wait is bounded"},
-		},
+	m := mutants{T: t}
+	reentrant := func(waits func(retry.Config) (locker.Middleware, error)) *Harness {
+		return &Harness{Dial: plain, Can: Capabilities{Reentrant: true, Hash: true}, New: newReentrant, waits: waits}
 	}
-	var suspects []suspect
-	for _, m := range mutants {
-		sound := &Harness{Dial: plain, Can: Capabilities{Reentrant: true, Hash: true}, New: newReentrant, waits: m.sound}
-		flawed := *sound
-		if m.mutate != nil {
-			alg := oneKey
-			sound = alg.harness(Capabilities{})
-			m.mutate(&alg)
-			flawed = *alg.harness(Capabilities{})
-		}
-		flawed.waits = m.waits
-		suspects = append(suspects, suspect{m.name, &flawed, sound, m.caught})
-	}
-	convict(t, suspects)
+	m.add("a nested acquire that queues", reentrant(attempts(
+		func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+			if early(req) {
+				return refuse(req)
+			}
+			return l.Acquire(ctx, req)
+		},
+	)), reentrant(nil), "a nested acquire does not wait for the queue", "a nested acquire outlives a transient error")
+	m.add("an error taken for the answer whether an owner holds the lock", reentrant(attempts(
+		func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+			lock, err := anonymous(ctx, req, l)
+			if early(req) && err != nil && !errors.Is(err, locker.ErrNotAcquired) && driver.Transient(err) {
+				return refuse(req)
+			}
+			return lock, err
+		},
+	)), reentrant(attempts(anonymous)), "a nested acquire outlives a transient error")
+	const bounded = "an acquire that does not wait is bounded"
+	unbounded := oneKey
+	unbounded.unbounded = true
+	m.add("NoWait and MaxWait that bound nothing", unbounded.harness(Capabilities{}), oneKey.harness(Capabilities{}), bounded)
+	m.add("a MaxWait that bounds the pauses alone", reentrant(attempts(
+		func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+			return l.Acquire(context.WithoutCancel(ctx), req)
+		},
+	)), reentrant(nil), bounded)
+	m.add("a command that was not sent taken for contention", reentrant(attempts(
+		func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+			lock, err := l.Acquire(ctx, req)
+			if err != nil && ctx.Err() != nil {
+				return refuse(req)
+			}
+			return lock, err
+		},
+	)), reentrant(nil), bounded)
+	m.convict()
 }
 
 // attemptsOnMessages makes middleware/retry that polls neither by its policy nor when a refusal asks.
@@ -205,72 +173,51 @@ func newestFirst(cfg retry.Config) (locker.Middleware, error) {
 
 func TestMutantsOfQueues(t *testing.T) {
 	t.Parallel()
-	var suspects []suspect
-	for _, m := range []struct {
-		name   string
-		waits  func(retry.Config) (locker.Middleware, error)
-		caught string
-	}{
-		{
-			"a refusal that does not say when the lease ends",
-			attempts(refusing(func(held *locker.ContentionError) { held.Left, held.RetryAfter = 0, 0 })),
-			"the end of a lease wakes a waiter",
-		},
-		{"a waiter that relies on its subscription", attemptsOnMessages, "a foreign release is found by polling"},
-		{
-			"a queue for each waiter",
-			func(cfg retry.Config) (locker.Middleware, error) {
-				return func(inner locker.Locker) locker.Locker {
-					return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-						return locker.Must(retry.New(cfg))(inner).Acquire(ctx, req)
-					})
-				}, nil
-			},
-			"many waiters send one attempt at a time",
-		},
-		{"a queue that serves the newest first", newestFirst, "waiters of one process queue in order"},
-		{
-			"a place that is kept when its caller leaves",
-			waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
-				acquired := make(chan result, 1)
-				go func() {
-					ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-					defer cancel()
-					lock, err := l.Acquire(ctx, req)
-					acquired <- result{lock, err}
-				}()
-				select {
-				case r := <-acquired:
-					return r.lock, r.err
-				case <-ctx.Done():
-					return nil, ctx.Err()
-				}
-			}),
-			"a waiter that gives up passes its turn on",
-		},
-		{
-			"a wait that ends with the bare cause",
-			waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
-				lock, err := l.Acquire(ctx, req)
-				if errors.Is(err, locker.ErrMaxWait) {
-					err = &locker.OpError{Op: "acquire", Name: req.Name, Err: locker.ErrMaxWait}
-				}
-				return lock, err
-			}),
-			"a waiter gives up when its time is over",
-		},
-	} {
-		flawed := &Harness{Dial: plain, waits: m.waits}
-		suspects = append(suspects, suspect{m.name, flawed, &Harness{Dial: plain}, []string{m.caught}})
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	waits := func(name string, waits func(retry.Config) (locker.Middleware, error), caught string) {
+		m.add(name, &Harness{Dial: plain, waits: waits}, sound, caught)
 	}
-	// Not single, whose waiters try again after 2 s.
-	sound, flawed := oneKey.harness(Capabilities{}), oneKey.harness(Capabilities{})
+	waits("a refusal that does not say when the lease ends",
+		attempts(refusing(func(held *locker.ContentionError) { held.Left, held.RetryAfter = 0, 0 })),
+		"the end of a lease wakes a waiter")
+	waits("a waiter that relies on its subscription", attemptsOnMessages, "a foreign release is found by polling")
+	waits("a queue for each waiter", func(cfg retry.Config) (locker.Middleware, error) {
+		return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+			return locker.Must(retry.New(cfg))(inner).Acquire(ctx, req)
+		}), nil
+	}, "many waiters send one attempt at a time")
+	waits("a queue that serves the newest first", newestFirst, "waiters of one process queue in order")
+	waits("a place that is kept when its caller leaves",
+		waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+			acquired := make(chan result, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+				defer cancel()
+				lock, err := l.Acquire(ctx, req)
+				acquired <- result{lock, err}
+			}()
+			select {
+			case r := <-acquired:
+				return r.lock, r.err
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}), "a waiter that gives up passes its turn on")
+	waits("a wait that ends with the bare cause",
+		waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+			lock, err := l.Acquire(ctx, req)
+			if errors.Is(err, locker.ErrMaxWait) {
+				err = &locker.OpError{Op: "acquire", Name: req.Name, Err: locker.ErrMaxWait}
+			}
+			return lock, err
+		}), "a waiter gives up when its time is over")
+	// Not of single, whose waiters try again after 2 s.
+	flawed := oneKey.harness(Capabilities{})
 	flawed.Dial = func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 		d, err := plain(tb, target)
 		return &hastyDriver{d.(*respdriver.Driver)}, err
 	}
-	convict(t, append(suspects, suspect{
-		"a subscription that is returned before it is made", flawed, sound,
-		[]string{"a release before the subscription is not missed"},
-	}))
+	m.add("a subscription that is returned before it is made", flawed, oneKey.harness(Capabilities{}),
+		"a release before the subscription is not missed")
+	m.convict()
 }

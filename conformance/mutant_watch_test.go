@@ -51,35 +51,19 @@ func (f *flawedInspect) Inspect(ctx context.Context, name string) (locker.State,
 
 func TestWatchMutants(t *testing.T) {
 	t.Parallel()
-	harness := func(flaw func(*flawedInspect)) *Harness {
-		return &Harness{Dial: plain, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
-			l, err := newSingle(drv, bound)
+	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	inspects := func(flaw func(*flawedInspect)) *Harness {
+		return around(newSingle, Capabilities{}, func(l locker.Locker, drv driver.Driver) locker.Locker {
 			f := &flawedInspect{Locker: l, drv: drv}
 			flaw(f)
-			return f, err
-		}}
+			return f
+		})
 	}
-	var suspects []suspect
-	for _, m := range []struct {
-		name   string
-		flaw   func(*flawedInspect)
-		caught []string
-	}{
-		{
-			"an Inspect that repeats its first answer", func(f *flawedInspect) { f.caches = true },
-			[]string{"Watch sees a hold come and go", "Inspect reports the holder"},
-		},
-		{"an Inspect that gives up", func(f *flawedInspect) { f.givesUp = true }, []string{"Watch outlives an outage"}},
-		{
-			"an Inspect to which an outage is a free lock", func(f *flawedInspect) { f.free = true },
-			[]string{"Watch outlives an outage"},
-		},
-		{
-			"an Inspect that listens", func(f *flawedInspect) { f.subscribes = true },
-			[]string{"Watch sends nothing but polls"},
-		},
-	} {
-		suspects = append(suspects, suspect{m.name, harness(m.flaw), harness(func(*flawedInspect) {}), m.caught})
-	}
-	convict(t, suspects)
+	m.add("an Inspect that repeats its first answer", inspects(func(f *flawedInspect) { f.caches = true }), sound,
+		"Watch sees a hold come and go", "Inspect reports the holder")
+	m.add("an Inspect that gives up", inspects(func(f *flawedInspect) { f.givesUp = true }), sound, "Watch outlives an outage")
+	m.add("an Inspect to which an outage is a free lock", inspects(func(f *flawedInspect) { f.free = true }), sound,
+		"Watch outlives an outage")
+	m.add("an Inspect that listens", inspects(func(f *flawedInspect) { f.subscribes = true }), sound, "Watch sends nothing but polls")
+	m.convict()
 }
