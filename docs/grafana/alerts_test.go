@@ -105,15 +105,11 @@ type wanted struct {
 func readUnitTests(t *testing.T) unitTests {
 	t.Helper()
 	raw, err := os.ReadFile("alerts_test.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all unitTests
 	decoder := yaml.NewDecoder(strings.NewReader(string(raw)))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decoder.Decode(&all))
 	return all
 }
 
@@ -123,9 +119,7 @@ func (u unitTest) load(t *testing.T) *database {
 	d := &database{}
 	for _, in := range u.Input {
 		of, values, err := promQL.ParseSeriesDesc(in.Series + " " + in.Values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, v := range values {
 			if !v.Omitted {
 				d.add(of, time.UnixMilli(0).Add(time.Duration(i)*time.Duration(u.Interval)), v.Value)
@@ -191,9 +185,7 @@ func (u unitTest) run(t *testing.T, rules []rulefmt.Rule, interval time.Duration
 func anchors(t *testing.T, page string) (all []string) {
 	t.Helper()
 	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (\w+)$`).FindAllStringSubmatch(string(raw), -1) {
 		all = append(all, strings.ToLower(heading[1]))
 	}
@@ -268,9 +260,7 @@ func (h *hour) firstFiring(t *testing.T, rule rulefmt.Rule) time.Duration {
 	e := evaluation{Rule: rule}
 	for after := time.Minute; after <= lasting; after += time.Minute {
 		firing, err := e.firing(t.Context(), &h.database, h.start.Add(after))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(firing) > 0 {
 			return after
 		}

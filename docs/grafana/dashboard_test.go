@@ -61,13 +61,9 @@ var chosen = datasource{"prometheus", "${datasource}"}
 func read(t *testing.T) dashboard {
 	t.Helper()
 	raw, err := os.ReadFile("holdfast.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var d dashboard
-	if err := json.Unmarshal(raw, &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &d))
 	return d
 }
 
@@ -168,9 +164,7 @@ func TestVariables(t *testing.T) {
 	t.Parallel()
 	d := read(t)
 	raw, err := os.ReadFile("holdfast.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, v := range d.Templating.List {
 		names = append(names, v.Name)

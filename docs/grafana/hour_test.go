@@ -132,9 +132,7 @@ type process struct {
 func (p *process) connect(t *testing.T, server *lockertest.Locker, nodes []*lockertest.Locker) {
 	t.Helper()
 	exporter, err := prometheusexporter.New(prometheusexporter.WithRegisterer(p.registry))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	measured := locker.Must(metrics.New(metrics.Config{
 		MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter)),
 		Group: func(name string) string {
@@ -150,9 +148,7 @@ func (p *process) connect(t *testing.T, server *lockertest.Locker, nodes []*lock
 	quorum, err1 := redlock.New(lockers, redlock.Config{Names: names})
 	waiting, err2 := holdfast.Wrap(server, holdfast.Config{})
 	overQuorum, err3 := holdfast.Wrap(quorum, holdfast.Config{})
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err1, err2, err3))
 	p.single, p.quorum = locker.Chain(waiting, measured), locker.Chain(overQuorum, measured)
 }
 

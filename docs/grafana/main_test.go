@@ -39,9 +39,7 @@ func exampleSeries(t *testing.T) series {
 	if err == nil {
 		err = run.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var url string
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "working on") { // after the first shift, and with it the first loss
@@ -64,20 +62,14 @@ func exampleSeries(t *testing.T) series {
 func seriesAt(ctx context.Context, t *testing.T, url string) series {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := series{}
 	for name, f := range families {
 		labels := labelsOf(f)
@@ -102,4 +94,11 @@ func labelsOf(f *dto.MetricFamily) []string {
 		labels = append(labels, l)
 	}
 	return labels
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -60,14 +60,10 @@ func TestPicture(t *testing.T) {
 	d, h := read(t), simulatedHour(t)
 	drawn := h.draw(t, d)
 	if *update {
-		if err := os.WriteFile(picture, []byte(drawn), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(picture, []byte(drawn), 0o644))
 	}
 	raw, err := os.ReadFile(picture)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	titles := regexp.MustCompile(`(?m)class="(?:title|row)".*$`)
 	if got, want := titles.FindAllString(string(raw), -1), titles.FindAllString(drawn, -1); !slices.Equal(got, want) {
 		t.Errorf("%s has the panels\n%s\nwant\n%s\nRun go generate.", picture, strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -140,13 +136,9 @@ func (h *hour) evaluate(t *testing.T, p panel) (lines []line) {
 			begin = end
 		}
 		q, err := engine.NewRangeQuery(t.Context(), &h.database, nil, inPlace.Replace(tg.Expr), begin, end, step)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		result, err := q.Exec(t.Context()).Matrix()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, s := range result {
 			lines = append(lines, line{name: legend(tg.LegendFormat, s.Metric), values: spread(s, begin, end)})
 		}
