@@ -21,6 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
+func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
+
 const document = "../../SECURITY.md"
 
 // patience is longer than any wake-up takes; hurry is long enough for one that arrives.

@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The clock of the histories written here counts in units; leases last 100, and all is gone 50
 // later.

@@ -13,6 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
+func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
+
 // Over each client, everything is done that sets a timer. The census comes a second after: timers
 // of several seconds are still set then.
 func TestNoTimerIsLeft(t *testing.T) {
