@@ -12,45 +12,30 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-func TestSingle(t *testing.T) {
+func TestWalks(t *testing.T) {
 	t.Parallel()
-	walk(t, kind{make: func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) }})
-}
-
-func TestReentrant(t *testing.T) {
-	t.Parallel()
-	walk(t, kind{hash: true, reentrant: true, make: func(d driver.Driver) (locker.Locker, error) {
-		return reentrant.New(d, reentrant.Config{})
-	}})
-}
-
-func TestRWHash(t *testing.T) {
-	t.Parallel()
-	walk(t, kind{hash: true, shared: true, make: func(d driver.Driver) (locker.Locker, error) {
-		return rwhash.New(d, rwhash.Config{})
-	}})
-}
-
-func TestSemaphore(t *testing.T) {
-	t.Parallel()
-	walk(t, kind{hash: true, permits: 3, make: func(d driver.Driver) (locker.Locker, error) {
-		return semaphore.New(d, semaphore.Config{Permits: 3})
-	}})
-}
-
-func TestWatchdog(t *testing.T) {
-	t.Parallel()
-	walk(t, kind{watched: true, make: func(d driver.Driver) (locker.Locker, error) {
-		l, err := single.New(d, single.Config{})
-		if err != nil {
-			return nil, err
-		}
-		mw, err := watchdog.New(watchdog.Config{Jitter: 1e-12}) // next to none: a walk must repeat itself
-		if err != nil {
-			return nil, err
-		}
-		return &watchedSingle{mw(l), l}, nil
-	}})
+	for name, k := range map[string]kind{
+		"single": {make: func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) }},
+		"reentrant": {hash: true, reentrant: true, make: func(d driver.Driver) (locker.Locker, error) {
+			return reentrant.New(d, reentrant.Config{})
+		}},
+		"rwhash": {hash: true, shared: true, make: func(d driver.Driver) (locker.Locker, error) {
+			return rwhash.New(d, rwhash.Config{})
+		}},
+		"semaphore": {hash: true, permits: 3, make: func(d driver.Driver) (locker.Locker, error) {
+			return semaphore.New(d, semaphore.Config{Permits: 3})
+		}},
+		"watchdog": {watched: true, make: func(d driver.Driver) (locker.Locker, error) {
+			l := locker.Must(single.New(d, single.Config{}))
+			mw := locker.Must(watchdog.New(watchdog.Config{Jitter: 1e-12})) // next to none: a walk must repeat itself
+			return &watchedSingle{mw(l), l}, nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			walk(t, k)
+		})
+	}
 }
 
 // watchedSingle inspects by the strategy, which the middleware hides.
