@@ -19,9 +19,6 @@ import (
 // instant is not part of the seed. By default one flaw is tried; package history tests its rules.
 func TestFlawsAreCaught(t *testing.T) {
 	t.Parallel()
-	if *stride > 0 {
-		t.Skip("this is a process of a run")
-	}
 	for flaw := range flaws {
 		if flaw != "delete" && !effort.Full() {
 			continue

@@ -14,9 +14,6 @@ import (
 func TestAllAreContended(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
-	if *stride > 0 {
-		t.Skip("this is a process of a run")
-	}
 	type tried struct{ holds, refusals, checked, faults int }
 	sums := map[string]tried{}
 	proves := func(sum tried) bool {

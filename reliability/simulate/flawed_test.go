@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/reliability/workload"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
+	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // flaws are flawed locks, by name.
@@ -20,12 +22,43 @@ var flaws = map[string]workload.Opener{
 	"forever": func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, true, true}, nil },
 	"drift":   func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, false, false}, nil },
 	sharing:   newShares,
-	tooMany:   newTooMany,
-	early:     newEarly,
+	tooMany: func(drv driver.Driver) (locker.Locker, error) {
+		return semaphore.New(drv, semaphore.Config{Permits: workload.Permits + 1})
+	},
+	early: singleWith(func(l lease.Transferable) lease.Lease { return releasesEarly{l} }),
 
 	sameFence:  newSameFence,
-	wholeLease: transferFlaw(wholeLease),
-	twoHolders: transferFlaw(twoHolders),
+	wholeLease: singleWith(func(l lease.Transferable) lease.Lease { return &flawedTransfer{l, wholeLease} }),
+	twoHolders: singleWith(func(l lease.Transferable) lease.Lease { return &flawedTransfer{l, twoHolders} }),
+}
+
+const (
+	tooMany = "too-many" // a semaphore grants a permit too many
+	early   = "early"    // a release frees the name before MinHold has passed
+	sharing = "sharing"  // a resume keeps the token
+)
+
+// singleWith returns an opener of single whose leases are wrapped.
+func singleWith(wrap func(lease.Transferable) lease.Lease) workload.Opener {
+	return func(drv driver.Driver) (locker.Locker, error) {
+		l, err := single.New(drv, single.Config{})
+		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := l.Acquire(ctx, req)
+			if err == nil {
+				lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return wrap(inner.(lease.Transferable)) })
+			}
+			return lock, err
+		}), err
+	}
+}
+
+// releasesEarly is a lease whose release ignores MinHold.
+type releasesEarly struct{ lease.Transferable }
+
+// Do implements lease.Lease.
+func (l releasesEarly) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	op.KeepUntil = time.Time{}
+	return l.Transferable.Do(ctx, op)
 }
 
 var (
@@ -129,4 +162,36 @@ func (l flawedLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err 
 		return term, errors.Join(locker.ErrLost, err)
 	}
 	return term, nil
+}
+
+func newShares(drv driver.Driver) (locker.Locker, error) {
+	l, err := single.New(drv, single.Config{})
+	return shares{l, flaw{drv, compareAndDelete, false, true}}, err
+}
+
+// shares is a lock whose resumed holds have the token of the old ones, which still work.
+type shares struct {
+	*single.Locker
+	flaw flaw
+}
+
+// Acquire implements locker.Locker.
+func (s shares) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if req.Resume.IsZero() {
+		return s.Locker.Acquire(ctx, req)
+	}
+	g := req.Resume.Grant()
+	l := flawedLease{s.flaw, g.Name, g.Token}
+	term, err := l.Do(ctx, lease.Op{Kind: lease.OpRenew, TTL: g.TTL})
+	if errors.Is(err, locker.ErrLost) {
+		err = locker.ErrNotHeld
+	}
+	if err == nil && !time.Now().Before(term.Deadline) {
+		err = locker.ErrUnknownOutcome
+	}
+	if err != nil {
+		return nil, &locker.OpError{Op: "resume", Name: g.Name, Err: err}
+	}
+	g.Deadline, g.Fence = term.Deadline, 0
+	return locker.NewLock(ctx, g, l), nil
 }

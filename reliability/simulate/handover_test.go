@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/reliability/simulate"
-	"github.com/holdfast-go/holdfast/reliability/workload"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -22,9 +21,6 @@ import (
 func TestLocksAreHandedOver(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
-	if *stride > 0 {
-		t.Skip("this is a process of a run")
-	}
 	handed := 0
 	for seed := uint64(1); seed < 300 && handed == 0; seed++ {
 		if p := simulate.NewPlan(seed); p.HandOver > 0 {
@@ -89,22 +85,6 @@ func (l leaseOf) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		return lease.Term{}, l.lock.Release(ctx)
 	}
 	return lease.Term{}, errors.ErrUnsupported
-}
-
-// transferFlaw returns an opener of single whose locks are handed over with a flaw of the strategy.
-func transferFlaw(which string) workload.Opener {
-	return func(drv driver.Driver) (locker.Locker, error) {
-		l, err := single.New(drv, single.Config{})
-		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			lock, err := l.Acquire(ctx, req)
-			if err == nil {
-				lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-					return &flawedTransfer{inner.(lease.Transferable), which}
-				})
-			}
-			return lock, err
-		}), err
-	}
 }
 
 // flawedTransfer is the lease of a lock that is handed over with a flaw.
