@@ -42,7 +42,7 @@ func (h *keyHold) end(ctx context.Context, e endScript) (others lease.Others, er
 	if h.unanswered.RemovedSince(mark); !h.unanswered.Settled() {
 		h.cleanUp(h.unanswered, e) // a send of the acquire may yet be executed, now that the key is free
 	}
-	if call.Open > 0 && call.First.Before(deadline) {
+	if call.Open > 0 && call.FirstOpen.Before(deadline) {
 		return lease.OthersUnknown, nil // an earlier send ended it
 	}
 	return others, err

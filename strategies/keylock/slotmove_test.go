@@ -51,3 +51,36 @@ func TestSlotOnTheMove(t *testing.T) {
 		})
 	}
 }
+
+// slowSplitSlot answers TRYAGAIN so late, for the first time, that nothing more is sent in the same
+// attempt.
+type slowSplitSlot struct {
+	splitSlot
+	answered bool
+}
+
+func (d *slowSplitSlot) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Reply{}, driver.NotSent(err)
+	}
+	reply, err := d.splitSlot.Eval(ctx, s, keys, args)
+	if err != nil && !d.answered {
+		d.answered = true
+		time.Sleep(time.Second) //nolint:forbidigo // fake time
+	}
+	return reply, err
+}
+
+// A release that is refused because of its queue, by a slow server, uses its ReleaseTimeout.
+func TestSlowSlotOnTheMove(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &slowSplitSlot{splitSlot: splitSlot{clients.OpenMemory(t, clients.NewMemory(t))}}
+		l := locker.Must(single.New(d, single.Config{AttemptTimeout: time.Second, ReleaseTimeout: 10 * time.Second}))
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Minute}))
+		if err := lock.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Minute}))
+	})
+}

@@ -118,6 +118,62 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// Only a release, which its caller cannot repeat, is resent after a timeout without a send.
+func TestResolveUnsentInTime(t *testing.T) {
+	t.Parallel()
+	late := driver.NotSent(context.DeadlineExceeded)
+	for _, tt := range []struct {
+		name     string
+		answers  []error
+		patient  bool
+		cancelIn time.Duration
+		n        int
+		want     []error // what the error matches; none: nil
+	}{
+		{name: "sent at last", patient: true, answers: []error{late, late, nil}, n: 3},
+		{name: "refused at last", patient: true, answers: []error{late, errRefused}, n: 2, want: []error{errRefused}},
+		{
+			name: "open at last", patient: true, answers: []error{late, errCut, late, nil}, n: 4,
+		},
+		{
+			name: "to the end of the limit", patient: true, answers: []error{late}, n: -1,
+			want: []error{driver.ErrNotSent, context.DeadlineExceeded},
+		},
+		{
+			name: "until patience ends", patient: true, answers: []error{late}, n: -1, cancelIn: 3 * time.Second,
+			want: []error{driver.ErrNotSent, context.Canceled},
+		},
+		{name: "without patience", answers: []error{late}, n: 1, want: []error{late}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.cancelIn > 0 {
+					time.AfterFunc(tt.cancelIn, cancel)
+				}
+				sends := resolve.Sends{Timeout: time.Second, Limit: 20 * time.Second}
+				if tt.patient {
+					sends.Patience = ctx
+				}
+				err := sends.Resolve(context.Background(), &script{answers: tt.answers})
+				if (err == nil) != (len(tt.want) == 0) || errors.Is(err, locker.ErrUnknownOutcome) {
+					t.Errorf("error %v, want %v", err, tt.want)
+				}
+				for _, want := range tt.want {
+					if !errors.Is(err, want) {
+						t.Errorf("error %v does not match %v", err, want)
+					}
+				}
+				if tt.n >= 0 && sends.N != tt.n {
+					t.Errorf("%d sends, want %d", sends.N, tt.n)
+				}
+			})
+		})
+	}
+}
+
 // early is a context whose timer fires after its Deadline, as on a busy machine.
 type early struct {
 	context.Context

@@ -45,7 +45,8 @@ type Sends struct {
 	Limit time.Duration
 	// Urgent marks the sends as urgent for the driver ([driver.Bounded.Urgent]).
 	Urgent bool
-	// Patience, if not nil, ends the resending instead of ctx, which then bounds only each send.
+	// Patience, if not nil, ends the resending instead of ctx, which then bounds only each send. A
+	// command that could not be sent within its Timeout is then resent too.
 	Patience context.Context //nolint:containedctx // a second context, of the same call
 
 	// Drainer, if not nil, ends the resending once its Close has begun.
@@ -56,14 +57,16 @@ type Sends struct {
 	// Unanswered is what is known of the open ones if the command is a LateReader; nil if there
 	// were none.
 	Unanswered *Unanswered
-	// First and Last are when the first and the last send began.
-	First, Last time.Time
+	// First and Last are when the first and the last send began, FirstOpen when the first open one
+	// did.
+	First, Last, FirstOpen time.Time
 
 	bound driver.Bounded // of the first send; here to save an allocation
 }
 
 // Resolve sends cmd, and resends it as long as a send is open and ctx and Limit allow: after 5 ms
-// doubling to 500 ms. It also resends after TRYAGAIN (a slot on the move).
+// doubling to 500 ms. It also resends after TRYAGAIN (a slot on the move), and with Patience a
+// command that could not be sent within Timeout.
 //
 // The error is nil once a send was answered. If no send is open, it is the error of the last one.
 // Else it matches locker.ErrUnknownOutcome, the last error, and ctx's if that ended the resending.
@@ -86,7 +89,7 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 			if driver.WaitRefused(err) {
 				return s.classify(err) // resent it would only be executed again
 			}
-		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Transient(err):
+		case s.Open == 0 && !s.resendsUnexecuted(patience, err), !driver.Transient(err):
 			if errors.Is(err, driver.ErrNotSent) && ended(patience) && errors.Is(err, patience.Err()) {
 				err = driver.NotSent(locker.ContextErr(patience))
 			}
@@ -97,6 +100,15 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 			return s.giveUp(patience, err)
 		}
 	}
+}
+
+// resendsUnexecuted reports whether a command is resent that err proves not executed.
+func (s *Sends) resendsUnexecuted(patience context.Context, err error) bool {
+	if driver.CodeOf(err) == "TRYAGAIN" {
+		return true
+	}
+	return s.Patience != nil && errors.Is(err, driver.ErrNotSent) && errors.Is(err, context.DeadlineExceeded) &&
+		!ended(patience)
 }
 
 // lateTimer is for how long a context whose Deadline has passed may not have ended.
@@ -119,7 +131,9 @@ func (s *Sends) over(patience context.Context, delay time.Duration) bool {
 
 // addOpen counts a send whose reply did not arrive.
 func (s *Sends) addOpen(cmd Command, err error) {
-	s.Open++
+	if s.Open++; s.Open == 1 {
+		s.FirstOpen = s.Last
+	}
 	switch cmd := cmd.(type) {
 	case LateReader:
 		if s.Unanswered == nil {
@@ -163,6 +177,8 @@ func (s *Sends) classify(err error) error {
 func (s *Sends) giveUp(patience context.Context, err error) error {
 	switch ended := locker.ContextErr(patience); {
 	case ended == nil:
+	case s.Open == 0 && errors.Is(err, driver.ErrNotSent):
+		err = driver.NotSent(ended)
 	case errors.Is(err, patience.Err()):
 		err = ended
 	default:
