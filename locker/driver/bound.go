@@ -122,7 +122,7 @@ func (b *Bounded) Err() error {
 //
 // On go-redis with ContextTimeoutEnabled, acquire and release of a free lock then take 1.1 times as
 // long as the bare client's two commands, and 1.6 times under a context that can be cancelled
-// (BenchmarkRatio in providers/goredis, paired, on two cores).
+// (measured in turn, on two cores; BenchmarkCycle in bench does so through a lock).
 func Cancellable(ctx context.Context) bool {
 	if b, ok := ctx.(*Bounded); ok {
 		return b.cancel != nil

@@ -119,5 +119,3 @@ func wantServerError(t *testing.T, err error, prefix string) {
 }
 
 var incr = driver.NewScript(`return redis.call("INCR", KEYS[1])`)
-
-var delOwn = driver.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
