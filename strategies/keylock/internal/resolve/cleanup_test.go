@@ -192,18 +192,9 @@ func TestCleanUpBesideSilence(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second) //nolint:forbidigo // fake time
 		synctest.Wait()
-		s.mu.Lock()
-		s.start, s.at = time.Now(), nil
-		s.mu.Unlock()
 		begun := time.Now()
 		done := make(chan time.Duration, 1)
-		r := residue(t, "healthy", 0, true)
-		read := r.Read
-		r.Read = func(reply driver.Reply, err error) (bool, error) {
-			done <- time.Since(begun)
-			return read(reply, err)
-		}
-		resolve.CleanUp(batching{s}, r)
+		resolve.CleanUp(batching{s}, heldResidue("healthy", time.Second, func() { done <- time.Since(begun) }))
 		if took := <-done; took > 10*time.Millisecond {
 			t.Errorf("a healthy node's residue was removed after %v", took)
 		}
@@ -280,21 +271,8 @@ func TestCleanUpOfAPlainDriver(t *testing.T) {
 	}
 }
 
-type plain struct{ s driver.Driver }
-
-func (p plain) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	return p.s.SetNX(ctx, key, value, ttl)
-}
-
-func (p plain) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	return p.s.Eval(ctx, s, keys, args)
-}
-
-func (plain) Subscribe(context.Context, string) (driver.Subscription, error) {
-	return nil, errors.ErrUnsupported
-}
-func (plain) Info() driver.Info { return driver.Info{} }
-func (plain) Close() error      { return nil }
+// plain hides what else a driver can do.
+type plain struct{ driver.Driver }
 
 type uncomparable struct {
 	driver.Driver

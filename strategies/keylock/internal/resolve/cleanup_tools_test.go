@@ -57,10 +57,7 @@ func (s *server) Eval(ctx context.Context, _ *driver.Script, keys, _ []string) (
 	if err != nil {
 		return driver.Reply{}, err
 	}
-	if removed {
-		return driver.NewReply(1)
-	}
-	return driver.NewReply(0)
+	return driver.NewReply(map[bool]int{true: 1}[removed])
 }
 
 // sent is how many tries came in a span of time.
@@ -102,14 +99,28 @@ func residue(t *testing.T, key string, open int, held bool) resolve.Residue {
 	if held {
 		sends.Unanswered.Held()
 	}
+	return residueOf(sends.Unanswered, key, time.Second, func() {})
+}
+
+// heldResidue is of a hold that is known to be there.
+func heldResidue(key string, timeout time.Duration, removed func()) resolve.Residue {
+	u := new(resolve.Unanswered)
+	u.Held()
+	return residueOf(u, key, timeout, removed)
+}
+
+func residueOf(u *resolve.Unanswered, key string, timeout time.Duration, removed func()) resolve.Residue {
 	return resolve.Residue{
-		Sends: sends.Unanswered, Until: time.Now().Add(resolve.OpenFor(time.Second)), Timeout: time.Second,
+		Sends: u, Until: time.Now().Add(resolve.OpenFor(time.Second)), Timeout: timeout,
 		Call: func() driver.Call { return driver.Call{Script: removal, Keys: []string{key}} },
 		Read: func(reply driver.Reply, err error) (bool, error) {
 			if err != nil {
 				return false, err
 			}
 			n, err := reply.Int(0)
+			if n == 1 {
+				removed()
+			}
 			return n == 1, err
 		},
 	}

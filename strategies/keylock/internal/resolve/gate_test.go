@@ -15,26 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// heldResidue is of a hold that is known to be there.
-func heldResidue(key string, timeout time.Duration, removed func()) resolve.Residue {
-	u := new(resolve.Unanswered)
-	u.Held()
-	return resolve.Residue{
-		Sends: u, Until: time.Now().Add(30 * time.Second), Timeout: timeout,
-		Call: func() driver.Call { return driver.Call{Script: removal, Keys: []string{key}} },
-		Read: func(r driver.Reply, err error) (bool, error) {
-			if err != nil {
-				return false, err
-			}
-			n, err := r.Int(0)
-			if n == 1 {
-				removed()
-			}
-			return n == 1, err
-		},
-	}
-}
-
 // TestCleanUpAtTheGate checks that the removal of what is known to be there passes acquires that
 // wait at the gate.
 func TestCleanUpAtTheGate(t *testing.T) {
@@ -90,32 +70,6 @@ func TestCleanUpAtTheGate(t *testing.T) {
 	})
 }
 
-// batcher sends many calls at once. One at a frozen node keeps the results of all of them until ctx
-// ends; the others are executed at once.
-type batcher struct{ *server }
-
-func (b batcher) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	results := make([]driver.Result, len(calls))
-	if err := b.CheckOpen(); err != nil {
-		for i := range results {
-			results[i].Err = err
-		}
-		return results
-	}
-	frozen := false
-	for i, c := range calls {
-		if strings.HasPrefix(c.Keys[0], "frozen") {
-			frozen, results[i].Err = true, context.DeadlineExceeded
-		} else {
-			results[i].Reply, results[i].Err = b.Eval(ctx, c.Script, c.Keys, c.Args)
-		}
-	}
-	if frozen {
-		<-ctx.Done()
-	}
-	return results
-}
-
 // TestFrozenNodeDelaysNoFirstTry checks that the removal of a key at a node that answers does not
 // wait for those at a frozen one. It measures when the key is removed at the server: the result may
 // come later, with those of the same batch.
@@ -123,21 +77,21 @@ func TestFrozenNodeDelaysNoFirstTry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var removed atomic.Int64
-		s := newServer(nil)
-		s.reply = func(ctx context.Context, key string, _ int) (bool, error) {
+		start := time.Now()
+		s := newServer(func(ctx context.Context, key string, _ int) (bool, error) {
 			if strings.HasPrefix(key, "frozen") {
 				<-ctx.Done()
 				return false, ctx.Err()
 			}
-			removed.Store(int64(time.Since(s.start)))
+			removed.Store(int64(time.Since(start)))
 			return true, nil
-		}
-		b := batcher{s}
+		})
+		b := batching{s}
 		for i := range 896 {
 			resolve.CleanUp(b, heldResidue(fmt.Sprint("frozen", i), 3*time.Second, func() {}))
 		}
 		time.Sleep(10 * time.Millisecond)
-		began := time.Since(s.start)
+		began := time.Since(start)
 		var read atomic.Bool
 		resolve.CleanUp(b, heldResidue("healthy", 3*time.Second, func() { read.Store(true) }))
 		time.Sleep(40 * time.Second)
@@ -156,24 +110,24 @@ func TestFrozenNodeDelaysNoKnownHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const holds = 100
 		var worst, removed atomic.Int64
-		var s *server
-		s = newServer(func(ctx context.Context, key string, _ int) (bool, error) {
+		start := time.Now()
+		s := newServer(func(ctx context.Context, key string, _ int) (bool, error) {
 			added, err := time.ParseDuration(key)
 			if err != nil { // at the frozen node
 				<-ctx.Done()
 				return false, ctx.Err()
 			}
 			removed.Add(1)
-			worst.Store(max(worst.Load(), int64(time.Since(s.start)-added)))
+			worst.Store(max(worst.Load(), int64(time.Since(start)-added)))
 			return true, nil
 		})
-		b := batcher{s}
+		b := batching{s}
 		for i := range 10 * holds {
 			r := residue(t, fmt.Sprint("frozen", i), 1, false)
 			r.Timeout = 3 * time.Second
 			resolve.CleanUp(b, r)
 			if i%10 == 0 {
-				resolve.CleanUp(b, heldResidue(time.Since(s.start).String(), 3*time.Second, func() {}))
+				resolve.CleanUp(b, heldResidue(time.Since(start).String(), 3*time.Second, func() {}))
 			}
 			time.Sleep(5 * time.Millisecond)
 		}

@@ -1,6 +1,7 @@
 package resolve_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -23,27 +24,31 @@ var (
 
 func serverError(text string) error { return &driver.ServerError{Text: text, Err: errors.New(text)} }
 
+// errHang stands for no answer: the send lasts until its ctx ends.
+var errHang = errors.New("no answer")
+
 // script is a command that gets these answers in turn, the last one for ever. A nil answer ends it.
 type script struct {
 	answers []error
 	sentAt  []time.Time
-	hang    bool // every send hangs until its ctx ends
 }
 
 func (s *script) Send(ctx context.Context) error {
 	s.sentAt = append(s.sentAt, time.Now())
-	if s.hang {
+	err := s.answers[min(len(s.sentAt), len(s.answers))-1]
+	if errors.Is(err, errHang) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	i := min(len(s.sentAt), len(s.answers)) - 1
-	return s.answers[i]
+	return err
 }
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	noperm, loading, again := serverError("NOPERM no"), serverError("LOADING wait"), serverError("TRYAGAIN moving")
 	odd := serverError("ERR odd")
+	over, end := context.WithCancel(context.Background())
+	end()
 	halfway := serverError("ERR ACL failure in script: User app has no permissions to run the 'pexpireat' command")
 	tests := []struct {
 		name     string
@@ -52,6 +57,8 @@ func TestResolve(t *testing.T) {
 		want     []error // what the error matches; none: nil
 		wantNot  []error
 		cancelIn time.Duration
+		patience context.Context //nolint:containedctx // of Sends; nil: ctx
+		limit    time.Duration   // 0: 20 s
 	}{
 		{name: "answered", answers: []error{nil}, n: 1},
 		{name: "cut once, then answered", answers: []error{errCut, nil}, n: 2, open: 1},
@@ -77,6 +84,14 @@ func TestResolve(t *testing.T) {
 			name: "a slot that moves for ever, until ctx ends", answers: []error{again}, n: -1, cancelIn: 3 * time.Second,
 			want: []error{context.Canceled}, wantNot: []error{locker.ErrUnknownOutcome},
 		},
+		// Contract 4: AttemptTimeout bounds each send, also under a context that never ends.
+		{
+			name: "no answer", answers: []error{errHang}, limit: 3 * time.Second, n: 3, open: 3,
+			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded},
+		},
+		// Contract 7: a cancelled context does not stop the first send, and there is no second.
+		{name: "impatient, answered", answers: []error{nil}, patience: over, n: 1},
+		{name: "impatient, cut", answers: []error{errCut}, patience: over, n: 1, open: 1, want: []error{context.Canceled}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,7 +102,7 @@ func TestResolve(t *testing.T) {
 				if tt.cancelIn > 0 {
 					time.AfterFunc(tt.cancelIn, cancel)
 				}
-				sends := resolve.Sends{Timeout: time.Second, Limit: 20 * time.Second}
+				sends := resolve.Sends{Timeout: time.Second, Limit: cmp.Or(tt.limit, 20*time.Second), Patience: tt.patience}
 				cmd := &script{answers: tt.answers}
 				start := time.Now()
 				err := sends.Resolve(ctx, cmd)
@@ -198,37 +213,4 @@ func TestResolveAfterTheDeadline(t *testing.T) {
 			t.Errorf("error %v, want one that was not sent because of MaxWait", err)
 		}
 	})
-}
-
-// Contract 4: AttemptTimeout bounds each send, also under a context that never ends.
-func TestResolveBoundsEachSend(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		sends := resolve.Sends{Timeout: time.Second, Limit: 3 * time.Second}
-		cmd := &script{hang: true}
-		err := sends.Resolve(context.Background(), cmd)
-		if !errors.Is(err, locker.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v, want an unknown outcome because of a deadline", err)
-		}
-		if sends.N != 3 || sends.Open != 3 {
-			t.Errorf("%d sends, %d open, want 3 and 3", sends.N, sends.Open)
-		}
-	})
-}
-
-// Contract 7: a cancelled context does not stop the first send, and there is no second.
-func TestResolvePatience(t *testing.T) {
-	t.Parallel()
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, answer := range []error{nil, errCut} {
-		sends := resolve.Sends{Timeout: time.Second, Patience: over}
-		err := sends.Resolve(context.Background(), &script{answers: []error{answer}})
-		if sends.N != 1 || (err == nil) != (answer == nil) {
-			t.Errorf("%d sends, error %v after the answer %v", sends.N, err, answer)
-		}
-		if answer != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v does not tell that the context had ended", err)
-		}
-	}
 }
