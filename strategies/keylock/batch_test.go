@@ -40,16 +40,41 @@ func batchOf(n int) (reqs []locker.Request) {
 // eachBatch runs f for each strategy that acquires several locks by one command.
 func eachBatch(t *testing.T, f func(t *testing.T, b *bench)) {
 	t.Helper()
-	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
-		if b.strategy() != "exclusive" {
+	eachBatchWith(t, settings{}, f)
+}
+
+func eachBatchWith(t *testing.T, s settings, f func(t *testing.T, b *bench)) {
+	t.Helper()
+	eachStrategy(t, s, func(t *testing.T, b *bench) {
+		if strategyOf(b.Locker) != "exclusive" {
 			f(t, b)
 		}
 	})
 }
 
-func (b *bench) strategy() string {
-	source, _ := locker.As[lease.Sourced](b.Locker)
-	return source.Source().Strategy
+// acquireAll acquires all by one command, through l.
+func (b *bench) acquireAll(ctx context.Context, t *testing.T, l locker.Locker, reqs []locker.Request) *locker.Locks {
+	t.Helper()
+	b.drv.Then()
+	locks, err := locker.AcquireAll(ctx, l, reqs)
+	if err != nil || b.drv.Sent() != 1 {
+		t.Fatalf("%v after %d commands, want locks after one", err, b.drv.Sent())
+	}
+	return locks
+}
+
+// sendBatch returns the error of a batch alone, whose locks it releases.
+func sendBatch(t *testing.T, l locker.Locker, reqs []locker.Request) error {
+	t.Helper()
+	acquirer, _ := locker.As[locker.BatchAcquirer](l)
+	batch, err := acquirer.AcquireBatch(t.Context(), reqs)
+	if batch != nil {
+		for _, lock := range batch.Unclaimed() {
+			wantNone(t, lock.Release(t.Context()))
+		}
+		batch.End()
+	}
+	return err
 }
 
 // wantKeys demands the keys that the server has.
@@ -85,12 +110,7 @@ func TestBatchIsOneCommand(t *testing.T) {
 			},
 			Acquired: func(_ context.Context, info locktrace.AcquiredInfo) { made = append(made, info.Name) },
 		})
-		b.drv.Then()
-		locks, err := locker.AcquireAll(ctx, b.Locker, reqs)
-		wantNone(t, err)
-		if b.drv.Sent() != 1 {
-			t.Errorf("sent %d commands, want 1", b.drv.Sent())
-		}
+		locks := b.acquireAll(ctx, t, b.Locker, reqs)
 		for i, lock := range locks.All() {
 			if lock.Name() != reqs[i].Name || lock.TTL() != reqs[i].TTL || (lock.Fence() > 0) != reqs[i].Fenced || made[i] != lock.Name() {
 				t.Errorf("lock %d is %v, reported as of %q; want %+v", i, lock, made[i], reqs[i])
@@ -181,47 +201,6 @@ func TestBatchThenInOrder(t *testing.T) {
 	})
 }
 
-// Contract 4: a batch whose reply was lost is resent, and recognizes what it acquired.
-func TestBatchWhoseAnswerIsLost(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		plan []faultdriver.Fault
-		from time.Duration // the Deadline counts from this long after the first send
-
-	}{
-		{name: "executed", plan: []faultdriver.Fault{{Lose: true}}},
-		{name: "executed twice", plan: []faultdriver.Fault{{Lose: true}, {Lose: true}}},
-		{name: "not executed", plan: []faultdriver.Fault{{Hang: true}}, from: 3 * time.Second},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			eachBatch(t, func(t *testing.T, b *bench) {
-				reqs := batchOf(3)
-				reqs[1].Fenced = true
-				start := time.Now()
-				b.drv.Then(tt.plan...)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				locks, err := locker.AcquireAll(ctx, b.Locker, reqs)
-				wantNone(t, err)
-				if want := len(tt.plan) + 1; b.drv.Sent() != want {
-					t.Errorf("sent %d commands, want %d", b.drv.Sent(), want)
-				}
-				for _, lock := range locks.All() {
-					from := lock.Deadline().Sub(start) - batchTTL + batchTTL/100 + 2*time.Millisecond
-					if from < tt.from || from > tt.from+20*time.Millisecond {
-						t.Errorf("the Deadline counts from %v after the first send, want %v", from, tt.from)
-					}
-					if state, err := locker.Inspect(t.Context(), b.Locker, lock.Name()); err != nil || state.Holds != 1 {
-						t.Errorf("%q has %d holds, want 1 (%v)", lock.Name(), state.Holds, err)
-					}
-				}
-				wantNone(t, locks.Release(t.Context()))
-				b.wantKeys(t, "{x}1:fence")
-			})
-		})
-	}
-}
-
 // Contract 5: a batch that is given up leaves nothing, for each of its names.
 func TestBatchGivenUpLeavesNothing(t *testing.T) {
 	for name, plan := range map[string][]faultdriver.Fault{
@@ -235,69 +214,28 @@ func TestBatchGivenUpLeavesNothing(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				b.drv.Then(plan...)
+				start := time.Now()
 				_, err := locker.AcquireAll(ctx, b.Locker, batchOf(3))
 				wantIs(t, err, locker.ErrUnknownOutcome)
 				wantIs(t, err, context.DeadlineExceeded)
-				if errors.Is(err, locker.ErrNotAcquired) || time.Until(mustDeadline(ctx)) < -time.Second {
-					t.Errorf("error %v, %v after ctx ended", err, -time.Until(mustDeadline(ctx)))
+				if took := time.Since(start); errors.Is(err, locker.ErrNotAcquired) || took > 2*time.Second {
+					t.Errorf("error %v after %v; ctx ended after 1s", err, took)
 				}
 				wantFailed(t, err, "{x}0")
 				b.drv.WaitLate()
 				time.Sleep(time.Second) //nolint:forbidigo // fake time
 				b.wantKeys(t)
-				if other, err := b.Acquire(t.Context(), batchOf(1)[0]); err != nil {
-					t.Error(err)
-				} else {
-					wantNone(t, other.Release(t.Context()))
-				}
+				other, err := b.Acquire(t.Context(), batchOf(1)[0])
+				wantNone(t, err)
+				wantNone(t, other.Release(t.Context()))
 			})
 		})
 	}
 }
 
-func mustDeadline(ctx context.Context) time.Time {
-	end, _ := ctx.Deadline()
-	return end
-}
-
-// If another holds one of the names by the time of the resend, what the first send acquired is
-// removed.
-func TestBatchRefusedAtTheResend(t *testing.T) {
-	eachBatch(t, func(t *testing.T, b *bench) {
-		b.drv.Then(faultdriver.Fault{Lose: true}, faultdriver.Fault{Delay: 2 * time.Second})
-		reqs := batchOf(3)
-		reqs[0].NoWait = true
-		time.AfterFunc(2*time.Millisecond, func() {
-			b.m.Del("{x}1")
-			_, err := b.m.Push("{x}1", "theirs")
-			wantNone(t, err)
-		})
-		_, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
-		wantFailed(t, err, "{x}1")
-		b.wantKeys(t, "{x}1")
-	})
-}
-
-func TestBatchOfAnEndedContext(t *testing.T) {
-	eachBatch(t, func(t *testing.T, b *bench) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		b.drv.Then()
-		_, err := locker.AcquireAll(ctx, b.Locker, batchOf(3))
-		wantIs(t, err, context.Canceled)
-		wantFailed(t, err, "{x}0")
-		if b.drv.Sent() != 0 {
-			t.Errorf("sent %d commands, want none", b.drv.Sent())
-		}
-	})
-}
-
 // An answer that comes after the end of one of the leases is too late for all.
 func TestBatchAnsweredTooLate(t *testing.T) {
-	eachStrategy(t, settings{attempt: time.Second}, func(t *testing.T, b *bench) {
-		if b.strategy() == "exclusive" {
-			return
-		}
+	eachBatchWith(t, settings{attempt: time.Second}, func(t *testing.T, b *bench) {
 		reqs := batchOf(3)
 		reqs[1].TTL, reqs[0].NoWait = 30*time.Millisecond, true
 		b.drv.Then(faultdriver.Fault{Delay: 100 * time.Millisecond})
@@ -371,22 +309,15 @@ func TestBatchWhileTheDriverCloses(t *testing.T) {
 // A driver that panics in the middle of a batch, as in a hook of its client, is not kept from
 // closing.
 func TestBatchWhoseDriverPanics(t *testing.T) {
-	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
-		for _, strategy := range strategies {
-			if strategy.name != b.strategy() {
-				continue
-			}
-			drv := &closingDriver{Driver: panickingDriver{b.drv}}
-			func() {
-				defer func() { _ = recover() }()
-				_, err := locker.AcquireAll(t.Context(), locker.Must(strategy.new(drv, settings{})), batchOf(3))
-				t.Errorf("AcquireAll returned %v, want a panic", err)
-			}()
-			if n := drv.inFlight.Load(); n != 0 {
-				t.Errorf("%d acquires are in flight", n)
-			}
+	t.Parallel()
+	drv := &closingDriver{Driver: panickingDriver{silentDriver{}}}
+	defer func() {
+		if n := drv.inFlight.Load(); recover() == nil || n != 0 {
+			t.Errorf("%d acquires are in flight, want none after a panic", n)
 		}
-	})
+	}()
+	_, err := locker.AcquireAll(t.Context(), locker.Must(single.New(drv, single.Config{})), batchOf(3))
+	t.Errorf("AcquireAll returned %v", err)
 }
 
 // panickingDriver panics when it is to send a script.
@@ -411,57 +342,74 @@ func (w taking) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker
 	return w.inner.(locker.BatchAcquirer).AcquireBatch(ctx, reqs)
 }
 
-// Middleware that refuses a request, changes it, or does not pass its ctx on is as sound as with
-// single acquires.
+// Batches pass through all middleware of Holdfast. Middleware that refuses a request, changes it, or
+// does not pass its ctx on is as sound as with single acquires. What middleware denies that takes
+// part in no batch is never acquired, not even for a moment.
 func TestBatchUnderMiddleware(t *testing.T) {
-	refusal := errors.New("the middleware refuses")
+	denial := fmt.Errorf("not for you: %w", driver.ErrPermanent)
+	type acquire func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error)
+	around := func(inner locker.Locker, f acquire) wrapped {
+		return wrapped{locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			return f(ctx, inner, req)
+		}), inner}
+	}
+	takesPart := func(f acquire) locker.Middleware {
+		return func(inner locker.Locker) locker.Locker { return taking{around(inner, f)} }
+	}
+	denies := func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
+		if req.Name == "{x}1" {
+			return nil, denial
+		}
+		return inner.Acquire(ctx, req)
+	}
+	apart := func(inner locker.Locker) locker.Locker { return around(inner, denies) }
+	dog, again := locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{}))
 	for _, tt := range []struct {
-		name    string
-		acquire func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error)
-		want    error
-		sent    int // commands of an acquire; 0: it fails
+		name string
+		m    locker.Middleware
+		want error
+		sent int // commands of an acquire; 0: any
+		note string
 	}{
-		{"passes on", func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
+		{"watchdog", dog, nil, 1, ""},
+		{"retry", again, nil, 1, ""},
+		{"tracing", tracing.New(tracing.Config{}), nil, 1, ""},
+		{"metrics", locker.Must(metrics.New(metrics.Config{})), nil, 1, ""},
+		{"logging", locker.Must(logging.New(logging.Config{})), nil, 1, ""},
+		{"denies", apart, denial, 2, ""}, // the acquire and the release of {x}0
+		{"denies below the watchdog", func(l locker.Locker) locker.Locker { return dog(apart(l)) }, denial, 2, ""},
+		{"denies below retry", func(l locker.Locker) locker.Locker { return again(apart(l)) }, denial, 2, ""},
+		{"takes part and denies", takesPart(denies), denial, 0, ""},
+		{"changes a request", takesPart(func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
+			req.Note = "changed"
 			return inner.Acquire(ctx, req)
-		}, nil, 1},
-		{"changes a request", func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
-			if req.Name == "{x}1" {
-				req.Note = "changed"
-			}
-			return inner.Acquire(ctx, req)
-		}, nil, 0},
-		{"drops the values of ctx", func(_ context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
+		}), nil, 0, "changed"},
+		{"drops the values of ctx", takesPart(func(_ context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
 			return inner.Acquire(context.Background(), req)
-		}, nil, 0},
-		{"refuses one", func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
-			if req.Name == "{x}1" {
-				return nil, refusal
-			}
-			return inner.Acquire(ctx, req)
-		}, refusal, 0},
-		{"fails behind one", func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
+		}), nil, 0, ""},
+		{"fails behind one", takesPart(func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
 			lock, err := inner.Acquire(ctx, req)
 			if req.Name == "{x}1" && err == nil {
-				return nil, errors.Join(refusal, lock.Release(ctx))
+				return nil, errors.Join(denial, lock.Release(ctx))
 			}
 			return lock, err
-		}, refusal, 0},
+		}), denial, 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachBatch(t, func(t *testing.T, b *bench) {
-				l := taking{wrapped{locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-					return tt.acquire(ctx, b.Locker, req)
-				}), b.Locker}}
 				b.drv.Then()
-				locks, err := locker.AcquireAll(t.Context(), l, batchOf(3))
-				if tt.sent > 0 && b.drv.Sent() != tt.sent {
-					t.Errorf("sent %d commands, want %d", b.drv.Sent(), tt.sent)
+				locks, err := locker.AcquireAll(t.Context(), tt.m(b.Locker), batchOf(3))
+				if n := b.drv.Sent(); tt.sent > 0 && n != tt.sent {
+					t.Errorf("sent %d commands, want %d", n, tt.sent)
 				}
 				if tt.want != nil {
 					wantIs(t, err, tt.want)
 					wantFailed(t, err, "{x}1")
 				} else {
 					wantNone(t, err)
+					if state, err := locker.Inspect(t.Context(), b.Locker, "{x}1"); err != nil || state.Note != tt.note {
+						t.Errorf("the note is %q, want %q (%v)", state.Note, tt.note, err)
+					}
 					wantNone(t, locks.Release(t.Context()))
 				}
 				b.wantKeys(t)
@@ -470,80 +418,18 @@ func TestBatchUnderMiddleware(t *testing.T) {
 	}
 }
 
-// All middleware of Holdfast takes part in batches.
-func TestBatchPassesThroughMiddleware(t *testing.T) {
-	for name, m := range map[string]locker.Middleware{
-		"watchdog": locker.Must(watchdog.New(watchdog.Config{})), "retry": locker.Must(retry.New(retry.Config{})),
-		"tracing": tracing.New(tracing.Config{}), "metrics": locker.Must(metrics.New(metrics.Config{})),
-		"logging": locker.Must(logging.New(logging.Config{})),
-	} {
-		t.Run(name, func(t *testing.T) {
-			eachBatch(t, func(t *testing.T, b *bench) {
-				b.drv.Then()
-				locks, err := locker.AcquireAll(t.Context(), m(b.Locker), batchOf(3))
-				wantNone(t, err)
-				if b.drv.Sent() != 1 {
-					t.Errorf("sent %d commands, want 1", b.drv.Sent())
-				}
-				wantNone(t, locks.Release(t.Context()))
-				b.wantKeys(t)
-			})
-		})
-	}
-}
-
-// What middleware denies is never taken, not even for a moment: a batch passes through all of it, or
-// is not sent.
-func TestNoBatchBehindMiddlewareThatDenies(t *testing.T) {
-	denial := fmt.Errorf("not for you: %w", driver.ErrPermanent)
+// Names in several slots are acquired in order, unless there is one server for all of them.
+func TestBatchOfSeveralSlots(t *testing.T) {
+	reqs := []locker.Request{{Name: "a"}, {Name: "b"}}
 	eachBatch(t, func(t *testing.T, b *bench) {
-		denied := 0
-		l := wrapped{locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			if req.Name == "{x}1" {
-				denied++
-				return nil, denial
-			}
-			return b.Acquire(ctx, req)
-		}), b.Locker}
-		for _, outer := range []locker.Locker{
-			l, locker.Must(watchdog.New(watchdog.Config{}))(l), locker.Must(retry.New(retry.Config{}))(l),
-		} {
-			b.drv.Then()
-			denied = 0
-			_, err := locker.AcquireAll(t.Context(), outer, batchOf(2))
-			wantIs(t, err, denial)
-			wantFailed(t, err, "{x}1")
-			if denied != 1 || b.drv.Sent() != 2 { // the acquire and the release of {x}0
-				t.Errorf("denied %d times, and sent %d commands, want 1 and 2", denied, b.drv.Sent())
-			}
-			b.wantKeys(t)
-		}
-	})
-}
-
-// Names in several slots, replicas that must acknowledge, and one name alone are acquired in order.
-func TestNoBatch(t *testing.T) {
-	eachBatch(t, func(t *testing.T, b *bench) {
-		for _, reqs := range [][]locker.Request{
-			{{Name: "a"}, {Name: "b"}},
-			{{Name: "{x}a"}},
-		} {
-			acquirer, _ := locker.As[locker.BatchAcquirer](b.Locker)
-			batch, err := acquirer.AcquireBatch(t.Context(), reqs)
-			if len(reqs) > 1 && (batch != nil || !errors.Is(err, errors.ErrUnsupported)) {
-				t.Errorf("%v, %v; want ErrUnsupported", batch, err)
-			}
-			if batch != nil {
-				for _, lock := range batch.Unclaimed() {
-					wantNone(t, lock.Release(t.Context()))
-				}
-				batch.End()
-			}
-			locks, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
-			wantNone(t, err)
-			wantNone(t, locks.Release(t.Context()))
-			b.wantKeys(t)
-		}
+		wantIs(t, sendBatch(t, b.Locker, reqs), errors.ErrUnsupported)
+		locks, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
+		wantNone(t, err)
+		wantNone(t, locks.Release(t.Context()))
+		l := locker.Must(single.New(b.drv.Driver, single.Config{})) // which tells that it has one server
+		wantNone(t, sendBatch(t, l, reqs))
+		wantNone(t, sendBatch(t, l, reqs[:1]))
+		b.wantKeys(t)
 	})
 }
 
@@ -573,9 +459,7 @@ func TestBatchIsFair(t *testing.T) {
 				lock, err := b.Acquire(waiter, reqs[1])
 				wantNone(t, err)
 				wantNone(t, lock.Release(t.Context()))
-				locks, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
-				wantNone(t, err)
-				wantNone(t, locks.Release(t.Context()))
+				wantNone(t, b.acquireAll(t.Context(), t, b.Locker, reqs).Release(t.Context()))
 				b.wantKeys(t)
 			})
 		})
@@ -615,12 +499,10 @@ func TestBatchReenters(t *testing.T) {
 		ctx, cancel := outer.Context(t.Context())
 		defer cancel()
 		reqs[0].NoWait, reqs[1].Fenced = true, true
-		b.drv.Then()
-		locks, err := locker.AcquireAll(ctx, b.Locker, reqs)
-		wantNone(t, err)
-		if all := locks.All(); b.drv.Sent() != 1 || all[1].Owner() != outer.Owner() || all[1].Fence() != outer.Fence() || all[0].Owner() == outer.Owner() {
-			t.Errorf("%d commands; owners %q, %q, of the outer lock %q; fences %d, %d",
-				b.drv.Sent(), all[0].Owner(), all[1].Owner(), outer.Owner(), all[1].Fence(), outer.Fence())
+		locks := b.acquireAll(ctx, t, b.Locker, reqs)
+		if all := locks.All(); all[1].Owner() != outer.Owner() || all[1].Fence() != outer.Fence() || all[0].Owner() == outer.Owner() {
+			t.Errorf("owners %q, %q, of the outer lock %q; fences %d, %d",
+				all[0].Owner(), all[1].Owner(), outer.Owner(), all[1].Fence(), outer.Fence())
 		}
 		for i, holds := range []int{1, 2, 1} {
 			if state, err := locker.Inspect(ctx, b.Locker, reqs[i].Name); err != nil || state.Holds != holds {
@@ -643,30 +525,25 @@ func TestBatchShares(t *testing.T) {
 		reqs := batchOf(3)
 		reqs[0].NoWait, reqs[1].Mode, reqs[1].Fenced = true, locker.Shared, true
 		reader := locker.Must(b.Acquire(t.Context(), locker.Request{Name: reqs[1].Name, Mode: locker.Shared, TTL: batchTTL, Fenced: true}))
-		b.drv.Then()
-		locks, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
-		wantNone(t, err)
-		if n := b.drv.Sent(); n != 1 || locks.All()[1].Fence() != reader.Fence() {
-			t.Errorf("%d commands; fences %d and %d of two readers", n, locks.All()[1].Fence(), reader.Fence())
+		locks := b.acquireAll(t.Context(), t, b.Locker, reqs)
+		if fence := locks.All()[1].Fence(); fence != reader.Fence() {
+			t.Errorf("fences %d and %d of two readers", fence, reader.Fence())
 		}
 		writers := batchOf(3)
 		writers[0].NoWait = true
 		wantNone(t, locks.All()[0].Release(t.Context()))
-		_, err = locker.AcquireAll(t.Context(), b.Locker, writers)
+		_, err := locker.AcquireAll(t.Context(), b.Locker, writers)
 		wantFailed(t, err, writers[1].Name)
 		wantNone(t, reader.Release(t.Context()))
 		wantNone(t, locks.Release(t.Context()))
-		locks, err = locker.AcquireAll(t.Context(), b.Locker, writers)
-		wantNone(t, err)
+		locks = b.acquireAll(t.Context(), t, b.Locker, writers)
 		wantNone(t, locks.All()[1].Downgrade(t.Context()))
 		wantNone(t, locks.Release(t.Context()))
 
 		b.Locker = locker.Must(semaphore.New(b.drv, semaphore.Config{Permits: 3}))
 		reqs = batchOf(3)
 		reqs[0].NoWait, reqs[1].Permits = true, 2
-		b.drv.Then()
-		first, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
-		wantNone(t, err)
+		first := b.acquireAll(t.Context(), t, b.Locker, reqs)
 		_, err = locker.AcquireAll(t.Context(), b.Locker, reqs)
 		wantFailed(t, err, reqs[1].Name)
 		if state, err := locker.Inspect(t.Context(), b.Locker, reqs[2].Name); err != nil || state.Free != 2 || b.drv.Sent() != 3 {
@@ -684,7 +561,6 @@ func TestBatchPassesNoWaiter(t *testing.T) {
 		b := newBench(t)
 		b.Locker = locker.Must(single.New(b.drv, single.Config{}))
 		l := locker.Chain(b.Locker, locker.Must(retry.New(retry.Config{})))
-		batches, _ := locker.As[locker.BatchAcquirer](l)
 		held := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "{x}1", TTL: time.Hour}))
 		done := make(chan *locker.Lock)
 		go func() {
@@ -694,18 +570,13 @@ func TestBatchPassesNoWaiter(t *testing.T) {
 		}()
 		synctest.Wait()
 		b.drv.Then()
-		if batch, err := batches.AcquireBatch(t.Context(), batchOf(3)); batch != nil || !errors.Is(err, errors.ErrUnsupported) || b.drv.Sent() > 0 {
-			t.Errorf("%v, %v after %d commands; want ErrUnsupported", batch, err, b.drv.Sent())
+		wantIs(t, sendBatch(t, l, batchOf(3)), errors.ErrUnsupported)
+		if n := b.drv.Sent(); n > 0 {
+			t.Errorf("sent %d commands, want none", n)
 		}
 		wantNone(t, held.Release(t.Context()))
 		wantNone(t, (<-done).Release(t.Context()))
-		b.drv.Then()
-		batch, err := batches.AcquireBatch(t.Context(), batchOf(3))
-		wantNone(t, err)
-		for _, lock := range batch.Unclaimed() {
-			wantNone(t, lock.Release(t.Context()))
-		}
-		batch.End()
+		wantNone(t, sendBatch(t, l, batchOf(3)))
 		b.wantKeys(t)
 	})
 }

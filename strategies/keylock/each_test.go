@@ -18,11 +18,11 @@ import (
 
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
 
-// An acquire whose reply was lost is resent with the same token. Its Deadline counts from the first
-// send if that was executed, else from the later one.
+// Contract 4: an acquire whose reply was lost, of one lock or of several, is resent with the same
+// tokens. Its Deadline counts from the first send if that was executed, else from the later one.
 func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
-	const ttl, drift = 10 * time.Second, 102 * time.Millisecond
+	const drift = batchTTL/100 + 2*time.Millisecond
 	lose, hang := faultdriver.Fault{Lose: true}, faultdriver.Fault{Hang: true}
 	for what, tt := range map[string]struct {
 		plan []faultdriver.Fault
@@ -35,19 +35,34 @@ func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			eachStrategy(t, settings{attempt: time.Second}, func(t *testing.T, b *bench) {
-				for _, fenced := range []bool{false, true} {
-					start := time.Now()
-					b.drv.Then(tt.plan...)
-					lock := b.acquire(t, locker.Request{TTL: ttl, Fenced: fenced})
-					if got := lock.Deadline().Sub(start) - ttl + drift; got < tt.from || got > tt.from+20*time.Millisecond {
-						t.Errorf("the Deadline counts from %v after the first send, want %v", got, tt.from)
+				for _, reqs := range [][]locker.Request{batchOf(1), batchOf(3)} {
+					if len(reqs) > 1 && strategyOf(b.Locker) == "exclusive" {
+						continue // it has no batches
 					}
-					if (lock.Fence() > 0) != fenced {
-						t.Errorf("fence %d", lock.Fence())
+					for _, fenced := range []bool{false, true} {
+						reqs[0].Fenced = fenced
+						start := time.Now()
+						b.drv.Then(tt.plan...)
+						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+						locks, err := locker.AcquireAll(ctx, b.Locker, reqs)
+						cancel()
+						wantNone(t, err)
+						if n := b.drv.Sent(); n != len(tt.plan)+1 || (locks.All()[0].Fence() > 0) != fenced {
+							t.Errorf("%d commands, fence %d", n, locks.All()[0].Fence())
+						}
+						for _, lock := range locks.All() {
+							if got := lock.Deadline().Sub(start) - batchTTL + drift; got < tt.from || got > tt.from+20*time.Millisecond {
+								t.Errorf("the Deadline counts from %v after the first send, want %v", got, tt.from)
+							}
+							if state, err := locker.Inspect(t.Context(), b.Locker, lock.Name()); err != nil || state.Holds != 1 {
+								t.Errorf("%q has %d holds, want 1 (%v)", lock.Name(), state.Holds, err)
+							}
+						}
+						wantNone(t, locks.Release(t.Context()))
+						b.m.Del("{x}0:fence")
+						b.wantKeys(t)
+						sleep(2 * time.Minute) // for the clean-up, which the next plan is not for
 					}
-					wantNone(t, lock.Release(t.Context()))
-					b.wantFree(t)
-					sleep(time.Minute) // for the clean-up, which the next plan is not for
 				}
 			})
 		})
@@ -83,33 +98,6 @@ func TestLateSendsAreUndone(t *testing.T) {
 		wantNone(t, old.Renew(t.Context(), 0))
 		wantNone(t, old.Release(t.Context()))
 	})
-}
-
-// A resume with an unknown outcome is undone: the Lock and the Handle of the hold work again.
-func TestResumeGivenUpIsUndone(t *testing.T) {
-	t.Parallel()
-	for when, first := range map[string]faultdriver.Fault{"executed": {Lose: true}, "executed late": {Late: 10 * time.Second}} {
-		t.Run(when, func(t *testing.T) {
-			eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
-				old := b.acquire(t, locker.Request{TTL: time.Hour, Fenced: true})
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				b.drv.Then(first, faultdriver.Fault{Hang: true})
-				_, err := locker.Resume(ctx, b, old.Handle())
-				wantIs(t, err, locker.ErrUnknownOutcome)
-				b.drv.WaitLate()
-				sleep(2 * time.Second)
-				wantNone(t, old.Renew(t.Context(), 0))
-				if left := b.m.TTL(name); left < 59*time.Minute {
-					t.Errorf("%v are left of the lease", left)
-				}
-				again, err := locker.Resume(t.Context(), b, old.Handle())
-				wantNone(t, err)
-				wantNone(t, again.Release(t.Context()))
-				b.wantFree(t)
-			})
-		})
-	}
 }
 
 // A failed release is repeated, also long after an acquire with an unanswered send.

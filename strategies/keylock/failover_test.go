@@ -80,33 +80,3 @@ func lostInFailover(t *testing.T, c clients.Client, delay time.Duration, replica
 	replica.MustCommand(t, "REPLICAOF", "NO", "ONE")
 	return replica.MustCommand(t, "EXISTS", name) == int64(0)
 }
-
-// BenchmarkAcquire is an acquire and a release of a free name on a master with one replica, which
-// must acknowledge it or not.
-func BenchmarkAcquire(b *testing.B) {
-	master := redistest.Start(b, redistest.Options{})
-	redistest.StartReplica(b, master, master.Addr())
-	for _, c := range clients.All {
-		drv := c.Open(b, master.Addr())
-		for _, s := range strategies {
-			for _, replicas := range []int{0, 1} {
-				b.Run(fmt.Sprintf("%s/%s/replicas=%d", c.Name, s.name, replicas), func(b *testing.B) {
-					l := locker.Must(s.new(drv, settings{replicas: replicas}))
-					var acquiring time.Duration
-					for b.Loop() {
-						start := time.Now()
-						lock, err := l.Acquire(b.Context(), locker.Request{Name: "bench"})
-						acquiring += time.Since(start)
-						if err != nil {
-							b.Fatal(err)
-						}
-						if err := lock.Release(b.Context()); err != nil {
-							b.Fatal(err)
-						}
-					}
-					b.ReportMetric(float64(acquiring.Microseconds())/float64(b.N), "µs/acquire")
-				})
-			}
-		}
-	}
-}

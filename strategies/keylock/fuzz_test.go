@@ -97,6 +97,15 @@ func (d *hostile) fence() int64 {
 	return -1
 }
 
+// conversions is how often the hold was converted, by the last reply; -1 where there is no number.
+func (d *hostile) conversions() int64 {
+	n, err := d.last.Int(2)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
 // Whatever a server answers, nothing panics or hangs, every error is one that a caller can tell,
 // and nothing is held, renewed, converted, raised, seen or released but by a reply that says so.
 func FuzzReplies(f *testing.F) {
@@ -107,7 +116,22 @@ func FuzzReplies(f *testing.F) {
 		refusal = "*4\r\n:0\r\n$1\r\no\r\n$1\r\nn\r\n:7\r\n"
 		cut     = ",1\r\n"
 	)
+	// Numbers that no script of ours answers, and fencing tokens where there is to be none, or another.
+	senseless := []struct {
+		flags        uint8
+		ops, replies string
+	}{
+		{1, "", plain}, {0, "", grant}, {1, "", "*3\r\n:1\r\n$1\r\n5\r\n:-1\r\n"}, {1, "", grant + ":4\r\n"},
+		{1, "r", grant + ":2\r\n"}, {1, "f", grant + "*2\r\n:2\r\n$1\r\n9\r\n"}, {1, "f", grant + "*2\r\n:1\r\n$1\r\n5\r\n"},
+		{3, "u", grant + "*2\r\n:1\r\n$1\r\n0\r\n"}, {1, "i", grant + "*2\r\n:1\r\n$1\r\nv\r\n"},
+		{1, "i", grant + "*5\r\n:1\r\n$1\r\no\r\n$0\r\n\r\n:1\r\n:1\r\n"},
+		{1, "i", grant + "*6\r\n:2\r\n$1\r\no\r\n$0\r\n\r\n:1\r\n:1\r\n:0\r\n"},
+		{1, "i", grant + "*6\r\n:1\r\n$1\r\no\r\n$0\r\n\r\n:1\r\n:-1\r\n:0\r\n"},
+	}
 	for strategy := range uint8(len(strategies)) {
+		for _, s := range senseless {
+			f.Add(strategy, s.flags, s.ops, []byte(s.replies))
+		}
 		f.Add(strategy, uint8(0), "", []byte(refusal))
 		f.Add(strategy, uint8(0), "", []byte("*3\r\n:0\r\n$1\r\nx\r\n:-1\r\n"))
 		f.Add(strategy, uint8(0), "r", []byte("+OK\r\n"+yes+yes))
@@ -194,7 +218,7 @@ func (v *victim) acquire(req locker.Request) {
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { v.lease = inner; return inner })
 	switch fence := v.fence(); {
 	case v.set && !v.fenced && req.Resume.IsZero() && lock.Fence() == 0:
-	case !v.is(1, 2), fence < 0, fence > 0 != v.fenced, lock.Fence() != fence, v.rw && !v.number(2):
+	case !v.is(1, 2), fence < 0, fence > 0 != v.fenced, lock.Fence() != fence, v.rw && v.conversions() < 0:
 		v.Errorf("held, with fence %d, by the reply %+v", lock.Fence(), v.last)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // A resume never shortens the lease at the server, where more may be left than the handle's TTL;
@@ -29,29 +28,5 @@ func TestResumeKeepsTheLongerLease(t *testing.T) {
 			}
 			wantNone(t, resumed.Release(t.Context()))
 		}
-	})
-}
-
-// TestGivenBackResume checks that UndoResume lets the Lock and the Handle work again that a resume
-// took the hold from, and leaves the lease as it is.
-func TestGivenBackResume(t *testing.T) {
-	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
-		old := b.acquire(t, locker.Request{TTL: time.Hour})
-		resumed, err := locker.Resume(t.Context(), b, old.Handle())
-		wantNone(t, err)
-		left := b.m.TTL(name)
-		resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-			_, err = inner.Do(t.Context(), lease.Op{Kind: lease.OpUndo})
-			return inner
-		})
-		wantNone(t, err)
-		if b.m.TTL(name) != left {
-			t.Errorf("the lease went from %v to %v", left, b.m.TTL(name))
-		}
-		wantIs(t, resumed.Renew(t.Context(), 0), locker.ErrLost)
-		wantNone(t, old.Renew(t.Context(), 0))
-		again, err := locker.Resume(t.Context(), b, old.Handle())
-		wantNone(t, err)
-		wantNone(t, again.Release(t.Context()))
 	})
 }

@@ -2,10 +2,10 @@ package keylock_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -23,7 +23,7 @@ func TestTransfer(t *testing.T) {
 		} {
 			lock := b.acquire(t, tt.req)
 			wantNone(t, lock.Renew(t.Context(), time.Hour))
-			g, ok := transferOf(t, lock)
+			g, ok := leaseOf(lock).(lease.Transferable).Transfer()
 			if ok != tt.want {
 				t.Errorf("%s: %v, want %v", what, ok, tt.want)
 			}
@@ -35,41 +35,20 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
-// closing is a driver whose Close has begun, if it says so.
-type closing struct {
-	driver.Driver
-	begun *bool
-}
-
-func (closing) BeginAcquire() error { return nil }
-func (closing) EndAcquire()         {}
-func (c closing) Closing() bool     { return *c.begun }
-
 // TestNoTransferWhileClosing checks that a hold is released while its driver can still do that.
 func TestNoTransferWhileClosing(t *testing.T) {
-	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
-		var begun bool
-		l := locker.Must(single.New(closing{b.drv, &begun}, single.Config{}))
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-		wantNone(t, err)
-		if _, ok := transferOf(t, lock); !ok {
-			t.Error("the hold cannot be transferred")
-		}
-		begun = true
-		if _, ok := transferOf(t, lock); ok {
-			t.Error("the hold can be transferred while its driver is closing")
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		drv := &closingDriver{Driver: newBench(t).drv}
+		lock := locker.Must(locker.Must(single.New(drv, single.Config{})).Acquire(t.Context(), locker.Request{Name: name}))
+		for _, closing := range []bool{false, true} {
+			drv.closing.Store(closing)
+			if _, ok := leaseOf(lock).(lease.Transferable).Transfer(); ok == closing {
+				t.Errorf("closing: %v, the hold can be transferred: %v", closing, ok)
+			}
 		}
 		wantNone(t, lock.Release(t.Context()))
 	})
-}
-
-func transferOf(t *testing.T, lock *locker.Lock) (g lease.Grant, ok bool) {
-	t.Helper()
-	lock.Hold().Wrap(func(l lease.Lease) lease.Lease {
-		g, ok = l.(lease.Transferable).Transfer()
-		return l
-	})
-	return g, ok
 }
 
 func strategyOf(l locker.Locker) string { return l.(lease.Sourced).Source().Strategy }
