@@ -148,17 +148,6 @@ func TestGateUnderLoad(t *testing.T) {
 	}
 }
 
-func BenchmarkGate(b *testing.B) {
-	g := adapter.NewGate(64)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			_ = g.Enter(b.Context())
-			g.Leave()
-		}
-	})
-}
-
 // Keys of one slot share a gate; the slots are those of CLUSTER KEYSLOT.
 func TestSlotGates(t *testing.T) {
 	t.Parallel()

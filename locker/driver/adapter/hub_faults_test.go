@@ -1,95 +1,39 @@
 package adapter_test
 
 import (
-	"context"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // The refusal of one channel is not reported to concurrent callers that subscribe to another.
 func TestHubRefusesOneChannelAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t)
-		srv.forbid["bad"] = serverError("NOPERM this user has no permissions to access one of the channels")
-		hub := newHub(t, srv)
-		srv.mu.Lock()
-		srv.stall = make(chan struct{})
-		stall := srv.stall
-		srv.mu.Unlock()
-		var wg sync.WaitGroup
-		for _, ch := range []string{"bad", "good"} {
-			wg.Go(func() {
-				sub, err := hub.Subscribe(t.Context(), ch)
-				if refused := driver.CodeOf(err) == "NOPERM"; refused != (ch == "bad") {
-					t.Errorf("%s: %v", ch, err)
-				}
-				if sub != nil {
-					_ = sub.Close()
-				}
-			})
-			time.Sleep(time.Millisecond) //nolint:forbidigo // fake time
-		}
-		synctest.Wait()
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+		stall := make(chan struct{})
+		srv.set(func() { srv.forbid["bad"], srv.stall = errNoPerm, stall })
+		bad, good := ask(t.Context(), hub, "bad"), ask(t.Context(), hub, "good")
 		close(stall)
-		wg.Wait()
-	})
-}
-
-// A connection on which nothing is confirmed is replaced, also if it worked before.
-func TestHubReplacesAHalfOpenConnection(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t)
-		hub := newHub(t, srv)
-		sub, err := hub.Subscribe(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
+		if err := (<-bad).err; driver.CodeOf(err) != "NOPERM" {
+			t.Errorf("the forbidden channel: %v", err)
 		}
-		defer sub.Close()
-		srv.mu.Lock()
-		srv.silent = true // the connection is half open from here
-		srv.mu.Unlock()
-		for i := range 200 {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			_, err := hub.Subscribe(ctx, "b")
-			cancel()
-			srv.mu.Lock()
-			n := len(srv.dialed)
-			srv.mu.Unlock()
-			if n > 1 {
-				return
-			}
-			if i == 199 {
-				t.Errorf("after 1000 s of unconfirmed SUBSCRIBEs still connection 1: %v", err)
-			}
+		if err := (<-good).err; err != nil {
+			t.Errorf("another channel: %v", err)
 		}
 	})
 }
 
 // A connection is kept as long as the server confirms, however slowly, and replaced once it stops.
 func TestHubBearsSlowConfirmations(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t)
-		hub := newHub(t, srv)
-		defer subscribe(t, hub, "first").Close()
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+		subscribe(t, hub, "first")
 		srv.set(func() { srv.silent = true })
 		channels := []string{"a", "b", "c", "d"}
-		var wg sync.WaitGroup
 		for _, channel := range channels {
-			wg.Go(func() {
-				if sub, err := hub.Subscribe(t.Context(), channel); err == nil {
-					_ = sub.Close()
-				}
-			})
+			_ = ask(t.Context(), hub, channel)
 		}
-		synctest.Wait()
 		feed := srv.newest()
 		for _, channel := range channels[:3] {
 			advance(4 * time.Second)
@@ -108,6 +52,5 @@ func TestHubBearsSlowConfirmations(t *testing.T) {
 		if err := (<-last).err; err == nil || !strings.Contains(err.Error(), "no SUBSCRIBE was confirmed for 5s") {
 			t.Errorf("who waited for it was told: %v", err)
 		}
-		wg.Wait()
 	})
 }

@@ -21,16 +21,12 @@ func TestHubComesBack(t *testing.T) {
 		first.hangUp()
 		down := time.Now()
 		advance(3 * time.Second)
-		var pauses []time.Duration
-		last := down
+		var after []int64 // in ms: pauses of 10 ms, doubling to 1 s
 		for _, at := range srv.dialed[1:] {
-			pauses = append(pauses, at.Sub(last))
-			last = at
+			after = append(after, at.Sub(down).Milliseconds())
 		}
-		ms := time.Millisecond
-		want := []time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1000 * ms}
-		if !slices.Equal(pauses, want) {
-			t.Errorf("pauses %v, want %v", pauses, want)
+		if want := []int64{10, 30, 70, 150, 310, 630, 1270, 2270}; !slices.Equal(after, want) {
+			t.Errorf("dialed %v ms after it broke, want %v", after, want)
 		}
 		if !first.isClosed() {
 			t.Error("the broken connection was not closed")
@@ -112,20 +108,6 @@ func TestHubBacksOffFromAFragileServer(t *testing.T) {
 	})
 }
 
-// The same for a channel that was allowed and is now forbidden.
-func TestHubBacksOffFromARevokedChannel(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		subscribe(t, hub, "a")
-		subscribe(t, hub, "b")
-		srv.set(func() { srv.forbid["b"] = errNoPerm })
-		srv.newest().hangUp()
-		advance(10 * time.Second)
-		if n := len(srv.dials()); n > 20 {
-			t.Errorf("%d connections in 10 s, want pauses that double to 1 s", n)
-		}
-	})
-}
-
 var errNoPerm error = adapter.NewServerError("NOPERM this user has no permissions to access one of the channels", io.EOF)
 
 func TestHubRefusedChannel(t *testing.T) {
@@ -187,21 +169,5 @@ func TestHubSubscribeWhileDown(t *testing.T) {
 			t.Errorf("Subscribe that saw the connection come back: %v", got.err)
 		}
 		wantWakeUps(t, "who was there before", a, 1)
-	})
-}
-
-func TestHubIdleConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		_ = subscribe(t, hub, "a").Close()
-		advance(time.Hour)
-		srv.newest().hangUp()
-		advance(time.Hour)
-		if n := len(srv.dials()); n != 1 {
-			t.Errorf("%d connections, want one: nobody listens", n)
-		}
-		subscribe(t, hub, "a")
-		if n := len(srv.dials()); n != 2 {
-			t.Errorf("%d connections, want two", n)
-		}
 	})
 }

@@ -16,12 +16,8 @@ import (
 func TestShardedSubscription(t *testing.T) {
 	t.Parallel()
 	moved := serverError("MOVED 42 10.0.0.1:7000")
-	for _, tt := range []struct {
-		name string
-		run  func(t *testing.T, c *shardedCluster)
-	}{
-		{"messages of both kinds wake", func(t *testing.T, c *shardedCluster) {
-			t.Helper()
+	for name, run := range map[string]func(t *testing.T, c *shardedCluster){
+		"messages of both kinds wake": func(t *testing.T, c *shardedCluster) {
 			if c.hub.Delivery("x") != driver.DeliveryPlain {
 				t.Error("before the first answer the servers need not know SSUBSCRIBE")
 			}
@@ -32,27 +28,16 @@ func TestShardedSubscription(t *testing.T) {
 			if c.hub.Delivery("z") != driver.DeliverySharded {
 				t.Error("the servers know SSUBSCRIBE")
 			}
-			if err := x.Close(); err != nil {
-				t.Error(err)
-			}
-			synctest.Wait()
-			if sent := c.masters["a"].newest().sent(); !slices.Equal(sent, []string{"+x", "-x"}) {
-				t.Errorf("master a got %q", sent)
-			}
-		}},
-		{"listeners share a subscription", func(t *testing.T, c *shardedCluster) {
-			t.Helper()
+			closeSub(t, x)
+			wantSent(t, c.masters["a"].newest(), "+x", "-x")
+		},
+		"listeners share a subscription": func(t *testing.T, c *shardedCluster) {
 			first, second := subscribe(t, c.hub, "x"), subscribe(t, c.hub, "x")
-			if err := first.Close(); err != nil {
-				t.Error(err)
-			}
+			closeSub(t, first)
 			c.want(t, second, "x", "a")
-			if sent := c.masters["a"].newest().sent(); !slices.Equal(sent, []string{"+x"}) {
-				t.Errorf("master a got %q", sent)
-			}
-		}},
-		{"a slot that moves", func(t *testing.T, c *shardedCluster) {
-			t.Helper()
+			wantSent(t, c.masters["a"].newest(), "+x")
+		},
+		"a slot that moves": func(t *testing.T, c *shardedCluster) {
 			x, y := subscribe(t, c.hub, "x"), subscribe(t, c.hub, "y")
 			advance(2 * time.Second)
 			c.masters["a"].set(func() { c.masters["a"].forbid["x"] = moved })
@@ -77,19 +62,15 @@ func TestShardedSubscription(t *testing.T) {
 			if n := len(c.masters["a"].feeds); n != 1 {
 				t.Errorf("%d connections to master a, want one that lasts", n)
 			}
-		}},
-		{"a master that became a replica", func(t *testing.T, c *shardedCluster) {
-			t.Helper()
+		},
+		"a master that became a replica": func(t *testing.T, c *shardedCluster) {
 			x := subscribe(t, c.hub, "x")
 			c.learn("x")
 			advance(time.Second)
 			c.want(t, x, "x", "b")
-			if sent := c.masters["a"].newest().sent(); !slices.Equal(sent, []string{"+x", "-x"}) {
-				t.Errorf("the old master got %q", sent)
-			}
-		}},
-		{"a master that dies", func(t *testing.T, c *shardedCluster) {
-			t.Helper()
+			wantSent(t, c.masters["a"].newest(), "+x", "-x")
+		},
+		"a master that dies": func(t *testing.T, c *shardedCluster) {
 			x, y := subscribe(t, c.hub, "x"), subscribe(t, c.hub, "y")
 			c.masters["a"].set(func() { c.masters["a"].refuse = errors.New("connection refused") })
 			c.masters["a"].newest().hangUp()
@@ -103,36 +84,27 @@ func TestShardedSubscription(t *testing.T) {
 			advance(time.Second)
 			c.want(t, x, "x", "b")
 			c.want(t, y, "y", "b")
-		}},
-		{"a channel that is closed while its slot moves", func(t *testing.T, c *shardedCluster) {
-			t.Helper()
+		},
+		"a channel that is closed while its slot moves": func(t *testing.T, c *shardedCluster) {
 			x := subscribe(t, c.hub, "x")
 			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
 			synctest.Wait()
-			if err := x.Close(); err != nil {
-				t.Error(err)
-			}
+			closeSub(t, x)
 			advance(2 * time.Second)
-			if sent := c.masters["a"].newest().sent(); !slices.Equal(sent, []string{"+x"}) {
-				t.Errorf("master a got %q", sent)
-			}
-		}},
-		{"channels that are closed where their slots were", func(t *testing.T, c *shardedCluster) {
-			t.Helper()
+			wantSent(t, c.masters["a"].newest(), "+x")
+		},
+		"channels that are closed where their slots were": func(t *testing.T, c *shardedCluster) {
 			x := subscribe(t, c.hub, "x")
 			c.masters["a"].set(func() { c.masters["a"].forbidUn = moved })
 			for i := range 1100 {
-				if err := subscribe(t, c.hub, fmt.Sprint("gone", i)).Close(); err != nil {
-					t.Error(err)
-				}
+				closeSub(t, subscribe(t, c.hub, fmt.Sprint("gone", i)))
 			}
 			c.want(t, x, "x", "a")
 			if n := len(c.masters["a"].feeds); n != 1 {
 				t.Errorf("%d connections to master a, want one that lasts", n)
 			}
-		}},
-		{"a cluster that does not answer", func(t *testing.T, c *shardedCluster) {
-			t.Helper()
+		},
+		"a cluster that does not answer": func(t *testing.T, c *shardedCluster) {
 			const channels = 100
 			for i := range channels {
 				subscribe(t, c.hub, fmt.Sprint(i))
@@ -155,13 +127,10 @@ func TestShardedSubscription(t *testing.T) {
 					t.Errorf("channel %d is not subscribed again", i)
 				}
 			}
-		}},
-		{"a closed channel leaves the connection, for a while", func(t *testing.T, c *shardedCluster) {
-			t.Helper()
+		},
+		"a closed channel leaves the connection, for a while": func(t *testing.T, c *shardedCluster) {
 			x := subscribe(t, c.hub, "x")
-			if err := x.Close(); err != nil {
-				t.Error(err)
-			}
+			closeSub(t, x)
 			advance(20 * time.Second)
 			if c.masters["a"].connections() != 1 {
 				t.Error("the connection is closed already")
@@ -171,11 +140,11 @@ func TestShardedSubscription(t *testing.T) {
 				t.Error("the connection is still open")
 			}
 			c.want(t, subscribe(t, c.hub, "x"), "x", "a")
-		}},
+		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { tt.run(t, newShardedCluster(t)) })
+			synctest.Test(t, func(t *testing.T) { run(t, newShardedCluster(t)) })
 		})
 	}
 }

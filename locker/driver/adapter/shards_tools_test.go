@@ -18,8 +18,7 @@ type shardedCluster struct {
 	hub     *adapter.Hub
 
 	mu    sync.Mutex
-	owner map[string]string // of a channel
-	known map[string]string // as the client knows it
+	known map[string]string // where the client knows a channel to be
 	fails error             // of Master
 	asked []time.Time       // how new Master was to know it
 }
@@ -27,7 +26,7 @@ type shardedCluster struct {
 // newShardedCluster returns a cluster and a Hub on it. The client's knowledge is that of the
 // cluster unless learn changes it.
 func newShardedCluster(t *testing.T) *shardedCluster {
-	c := &shardedCluster{plain: newServer(t), masters: map[string]*server{}, owner: map[string]string{}, known: map[string]string{}}
+	c := &shardedCluster{plain: newServer(t), masters: map[string]*server{}, known: map[string]string{}}
 	for _, name := range []string{"a", "b"} {
 		c.masters[name] = newServer(t)
 		c.masters[name].client = knowsOrder
@@ -105,5 +104,12 @@ func (c *shardedCluster) want(t *testing.T, sub driver.Subscription, channel, ma
 	synctest.Wait()
 	if n := wakeUps(sub); n != 1 {
 		t.Errorf("a plain message woke %d times", n)
+	}
+}
+
+func closeSub(t *testing.T, sub driver.Subscription) {
+	t.Helper()
+	if err := sub.Close(); err != nil {
+		t.Error(err)
 	}
 }
