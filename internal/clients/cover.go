@@ -4,8 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // strategies and Kinds are, with WithFork, the dimensions of the product over which the conformance
@@ -36,6 +38,22 @@ func Cover(tb testing.TB, strategy string) []Covered {
 		return cover(i, len(WithFork))
 	}
 	return cover(i, 1)
+}
+
+// RunAll runs both suites over a client with other options, on every kind of server, if the environment
+// says HOLDFAST_TEST=full.
+func RunAll(t *testing.T, dial func(testing.TB, drivertest.Target) (driver.Driver, error)) {
+	t.Helper()
+	t.Parallel()
+	effort.NeedFull(t)
+	t.Run("driver", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, drivertest.Harness{Dial: dial})
+	})
+	t.Run("locks", func(t *testing.T) {
+		t.Parallel()
+		conformance.Run(t, conformance.Harness{Dial: dial})
+	})
 }
 
 // LocksOn returns the kinds of servers on which the provider of a client runs the cases for locks:

@@ -2,15 +2,10 @@ package goredis_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
 // ASK to a node that owns the slot by now and refuses ASKING: what the command answered counts.
@@ -37,19 +32,4 @@ func TestRefusedAskingIsNotTheCommands(t *testing.T) {
 			t.Errorf("set %v, error %v, ran %d times; want what the node did", set, err, ran)
 		}
 	})
-}
-
-// A Ring inside another type has no subscriptions either, and does not panic.
-func TestWrappedRingHasNoSubscriptions(t *testing.T) {
-	t.Parallel()
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
-	defer ring.Close()
-	drv, err := goredis.New(struct{ *redis.Ring }{ring})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer drv.Close()
-	if _, err := drv.Subscribe(t.Context(), "c"); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("%v; want ErrUnsupported", err)
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
-	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
@@ -26,18 +25,7 @@ func TestLocks(t *testing.T) {
 }
 
 // TestDefaults runs both suites over a client without ContextTimeoutEnabled.
-func TestDefaults(t *testing.T) {
-	t.Parallel()
-	effort.NeedFull(t)
-	t.Run("driver", func(t *testing.T) {
-		t.Parallel()
-		drivertest.Run(t, drivertest.Harness{Dial: clients.GoredisDefaults})
-	})
-	t.Run("locks", func(t *testing.T) {
-		t.Parallel()
-		conformance.Run(t, conformance.Harness{Dial: clients.GoredisDefaults})
-	})
-}
+func TestDefaults(t *testing.T) { clients.RunAll(t, clients.GoredisDefaults) }
 
 // TestKinds runs the suite for adapters over the other kinds of client. One of a cluster with ReadOnly
 // waits for the list of commands with a mutex, which a bubble does not know.

@@ -85,7 +85,7 @@ func TestWhereTheCallRuns(t *testing.T) {
 				opts.Addr, opts.Dialer = "192.0.2.1:6379", f.dial
 				client := c.kind(&opts)
 				var ranOn string
-				client.AddHook(processHook(func(context.Context, redis.Cmder) { ranOn = goroutine() }))
+				client.AddHook(sees(func(context.Context) { ranOn = goroutine() }))
 				if _, err := newDriver(t, client).SetNX(ctx, "k", "v", time.Minute); err != nil {
 					t.Fatal(err)
 				}
@@ -107,22 +107,4 @@ func goroutine() string {
 	buf := make([]byte, 64)
 	name, _, _ := bytes.Cut(buf[:runtime.Stack(buf, false)], []byte("["))
 	return string(name)
-}
-
-// processHook is a client's hook that sees each command before it is sent.
-type processHook func(context.Context, redis.Cmder)
-
-func (h processHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h processHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "set" || cmd.Name() == "evalsha" {
-			h(ctx, cmd)
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (h processHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }

@@ -33,25 +33,25 @@ func TestAbandonedCommandIsNeverExecuted(t *testing.T) {
 					s := &strict{}
 					f := &fake{answer: s.answer}
 					client := kind(f.options())
-					hook := &lateHook{resume: make(chan struct{})}
-					client.AddHook(hook)
+					late := &lateHook{resume: make(chan struct{})}
+					client.AddHook(hook(late.keep))
 					if masters, ok := client.(*redis.ClusterClient); ok {
-						masters.OnNewNode(func(node *redis.Client) { node.AddHook(hook) }) // EvalAcked goes there
+						masters.OnNewNode(func(node *redis.Client) { node.AddHook(hook(late.keep)) }) // EvalAcked goes there
 					}
 					drv := newDriver(t, client)
 					if _, err := drv.SetNX(t.Context(), "warm", "v", time.Minute); err != nil {
 						t.Fatal(err)
 					}
 					executed := s.executed.Load()
-					hook.on.Store(true)
+					late.on.Store(true)
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
 					if err := operations[opName](ctx, drv); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, ctx.Err()) {
 						t.Errorf("error %v, want ErrNotSent and %v", err, ctx.Err())
 					}
-					close(hook.resume)
+					close(late.resume)
 					synctest.Wait()
-					hook.on.Store(false)
+					late.on.Store(false)
 					if n := s.executed.Load() - executed; n != 0 {
 						t.Errorf("%d commands were executed after their caller had left", n)
 					}
@@ -121,21 +121,21 @@ func TestServerRefusesAbandonedCommand(t *testing.T) {
 				Addr:      server.Addr(),
 				OnConnect: func(context.Context, *redis.Conn) error { dialed.Add(1); return nil },
 			})
-			hook := &lateHook{only: tt.late, held: make(chan struct{}), resume: make(chan struct{}), done: make(chan []error, 1)}
-			hook.on.Store(true)
-			client.AddHook(hook)
+			late := &lateHook{only: tt.late, held: make(chan struct{}), resume: make(chan struct{}), done: make(chan []error, 1)}
+			late.on.Store(true)
+			client.AddHook(hook(late.keep))
 			drv := newDriver(t, client)
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
 			go func() {
-				<-hook.held
+				<-late.held
 				leave()
 			}()
 			if err := operations[tt.operation](ctx, drv); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v, want ErrNotSent and Canceled", err)
 			}
-			close(hook.resume)
-			errs := <-hook.done
+			close(late.resume)
+			errs := <-late.done
 			if err := errs[0]; err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("the server replied %v, want an error %q", err, tt.want)
 			}
@@ -151,7 +151,7 @@ func TestServerRefusesAbandonedCommand(t *testing.T) {
 			if tt.late != "eval" && strings.Contains(stats, "cmdstat_eval:") {
 				t.Error("an abandoned script was sent again by source")
 			}
-			hook.on.Store(false)
+			late.on.Store(false)
 			before := dialed.Load()
 			if err := operations[tt.operation](t.Context(), drv); err != nil {
 				t.Errorf("afterwards: %v", err)
@@ -174,7 +174,7 @@ func TestAbandonedCommandInAnAutoPipeline(t *testing.T) {
 		t.Cleanup(func() { _ = client.Close() })
 		first := &lateHook{resume: make(chan struct{})}
 		first.on.Store(true)
-		client.AddHook(first)
+		client.AddHook(hook(first.keep))
 		shared, err := client.AutoPipeline()
 		if err != nil {
 			t.Fatal(err)
@@ -240,20 +240,6 @@ type lateHook struct {
 	only string        // the name of the commands that are kept; empty: all
 	held chan struct{} // if not nil, closed when the first is kept
 	done chan []error  // if not nil, gets what came of it
-}
-
-func (h *lateHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *lateHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		return h.keep(ctx, []redis.Cmder{cmd}, func(ctx context.Context) error { return next(ctx, cmd) })
-	}
-}
-
-func (h *lateHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		return h.keep(ctx, cmds, func(ctx context.Context) error { return next(ctx, cmds) })
-	}
 }
 
 func (h *lateHook) keep(ctx context.Context, cmds []redis.Cmder, send func(context.Context) error) error {

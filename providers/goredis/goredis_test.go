@@ -52,7 +52,7 @@ func TestTheClientStaysTheUsers(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: m.Addr(), ReadTimeout: 7 * time.Second, WriteTimeout: 8 * time.Second})
 	type key struct{}
 	seen := 0
-	client.AddHook(processHook(func(ctx context.Context, _ redis.Cmder) {
+	client.AddHook(sees(func(ctx context.Context) {
 		if ctx.Value(key{}) == "value" {
 			seen++
 		}
@@ -109,12 +109,14 @@ func TestAutoPipeliner(t *testing.T) {
 	}
 }
 
-// A Ring's channels live on several servers, which one connection cannot hear: waiters poll.
+// A Ring's channels live on several servers, which one connection cannot hear: waiters poll. So they do
+// if the Ring is inside another type.
 func TestRing(t *testing.T) {
 	t.Parallel()
-	drv := newDriver(t, redis.NewRing(&redis.RingOptions{
+	ring := redis.NewRing(&redis.RingOptions{
 		Addrs: map[string]string{"a": miniredis.RunT(t).Addr(), "b": miniredis.RunT(t).Addr()},
-	}))
+	})
+	drv, wrapped := newDriver(t, ring), newDriver(t, struct{ *redis.Ring }{ring})
 	for _, want := range []bool{true, false} {
 		if set, err := drv.SetNX(t.Context(), "k", "v", time.Minute); set != want || err != nil {
 			t.Errorf("SetNX = %v, %v; want %v", set, err, want)
@@ -126,8 +128,10 @@ func TestRing(t *testing.T) {
 			t.Errorf("result %d is %d, %v; want 1", i, n, r.Err)
 		}
 	}
-	if _, err := drv.Subscribe(t.Context(), "c"); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("Subscribe: %v, want ErrUnsupported", err)
+	for _, drv := range []driver.Driver{drv, wrapped} {
+		if _, err := drv.Subscribe(t.Context(), "c"); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("Subscribe: %v, want ErrUnsupported", err)
+		}
 	}
 	if err := drv.Close(); err != nil {
 		t.Fatal(err)

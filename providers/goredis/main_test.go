@@ -44,3 +44,30 @@ func rest(t *testing.T) {
 
 // batcher is what a driver of this package is besides a Driver.
 func batcher(drv driver.Driver) driver.Batcher { return drv.(driver.Batcher) }
+
+// hook is a client's hook around each command, and around each pipeline.
+type hook func(ctx context.Context, cmds []redis.Cmder, send func(context.Context) error) error
+
+func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return h(ctx, []redis.Cmder{cmd}, func(ctx context.Context) error { return next(ctx, cmd) })
+	}
+}
+
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return h(ctx, cmds, func(ctx context.Context) error { return next(ctx, cmds) })
+	}
+}
+
+// sees is a hook that gets the context of each SET before it is sent.
+func sees(f func(context.Context)) hook {
+	return func(ctx context.Context, cmds []redis.Cmder, send func(context.Context) error) error {
+		if cmds[0].Name() == "set" {
+			f(ctx)
+		}
+		return send(ctx)
+	}
+}

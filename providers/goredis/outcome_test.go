@@ -164,7 +164,7 @@ func TestHooksInBetween(t *testing.T) {
 	for _, outcome := range []error{veto, nil} {
 		f := &fake{answer: func([]string) string { return "+OK\r\n" }}
 		client := single(f.options())
-		client.AddHook(endHook{outcome})
+		client.AddHook(hook(func(context.Context, []redis.Cmder, func(context.Context) error) error { return outcome }))
 		drv := newDriver(t, client)
 		for _, name := range []string{"SetNX", "Eval", "EvalMany"} {
 			err := operations[name](t.Context(), drv)
@@ -173,17 +173,4 @@ func TestHooksInBetween(t *testing.T) {
 			}
 		}
 	}
-}
-
-// endHook ends commands with err instead of sending them.
-type endHook struct{ err error }
-
-func (endHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h endHook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(context.Context, redis.Cmder) error { return h.err }
-}
-
-func (h endHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(context.Context, []redis.Cmder) error { return h.err }
 }

@@ -1,7 +1,6 @@
 package redigo_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,33 +8,29 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
-// fakeCluster's first node answers ASK; the second, which owns the slot by now, refuses ASKING
-// (ACL) and runs SET.
-type fakeCluster struct{ ran bool }
-type fakeConn struct {
+// askedCluster's first node answers ASK; the second, which owns the slot by now, refuses ASKING (ACL)
+// and runs SET.
+type askedCluster struct{ ran bool }
+
+type askedConn struct {
 	redis.Conn
-	c     *fakeCluster
-	asked bool
-	first bool
+	c            *askedCluster
+	asked, first bool
 }
 
-func (f *fakeCluster) Get() redis.Conn { return &fakeConn{c: f, first: true} }
-func (f *fakeCluster) Refresh() error  { return nil }
-func (f *fakeCluster) EachNode(_ bool, visit func(string, redis.Conn) error) error {
-	return visit("b:1", &fakeConn{c: f})
+func (f *askedCluster) Get() redis.Conn { return &askedConn{c: f, first: true} }
+func (f *askedCluster) Refresh() error  { return nil }
+func (f *askedCluster) EachNode(_ bool, visit func(string, redis.Conn) error) error {
+	return visit("b:1", &askedConn{c: f})
 }
-func (f *fakeConn) Err() error                { return nil }
-func (f *fakeConn) Close() error              { return nil }
-func (f *fakeConn) Bind(...string) error      { return nil }
-func (f *fakeConn) Send(string, ...any) error { f.asked = true; return nil }
-func (f *fakeConn) DoWithTimeout(_ time.Duration, command string, _ ...any) (any, error) {
-	return f.Do(command)
-}
-func (f *fakeConn) ReceiveWithTimeout(time.Duration) (any, error) { return nil, nil }
-func (f *fakeConn) Do(command string, _ ...any) (any, error) {
+
+func (f *askedConn) Err() error                { return nil }
+func (f *askedConn) Close() error              { return nil }
+func (f *askedConn) Bind(...string) error      { return nil }
+func (f *askedConn) Send(string, ...any) error { f.asked = true; return nil }
+func (f *askedConn) DoWithTimeout(_ time.Duration, command string, _ ...any) (any, error) {
 	const refusal = redis.Error("NOPERM this user has no permissions to run the 'asking' command")
 	switch {
 	case f.first:
@@ -49,13 +44,13 @@ func (f *fakeConn) Do(command string, _ ...any) (any, error) {
 	}
 	return "OK", nil
 }
+func (f *askedConn) Do(command string, _ ...any) (any, error)      { return f.DoWithTimeout(0, command) }
+func (f *askedConn) ReceiveWithTimeout(time.Duration) (any, error) { return nil, nil }
 
 func TestRefusedAskingIsNotTheCommands(t *testing.T) {
-	f := &fakeCluster{}
-	drv, err := redigo.New(f)
-	must(t, err)
-	defer drv.Close()
-	_, err = drv.SetNX(context.Background(), "k", "v", time.Second)
+	t.Parallel()
+	f := &askedCluster{}
+	_, err := open(t, f).SetNX(t.Context(), "k", "v", time.Second)
 	if !errors.Is(err, driver.ErrNotSent) || f.ran {
 		t.Errorf("error %v, ran %v; want the command not sent after a refused ASKING", err, f.ran)
 	}

@@ -3,7 +3,6 @@ package redigo_test
 import (
 	"context"
 	"errors"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,13 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
-
-func over(c net.Conn, err error) (redis.Conn, error) {
-	if err != nil {
-		return nil, err
-	}
-	return redis.NewConn(c, 0, 0), nil
-}
 
 // A test of a pooled connection that hangs holds up no call.
 func TestReturnsWhenTestOnBorrowHangs(t *testing.T) {
@@ -63,7 +55,9 @@ func TestContextEndsWhileTheReplyComes(t *testing.T) {
 			clients.Bubble(t, func(t *testing.T) {
 				m, _ := clients.Proxied(t)
 				m.Net.Latency = roundTrip / 2
-				pool := kind(func(ctx context.Context) (redis.Conn, error) { return over(m.Net.Dial(ctx, "tcp", m.Addr())) })
+				pool := kind(func(ctx context.Context) (redis.Conn, error) {
+					return redis.DialContext(ctx, "tcp", m.Addr(), redis.DialContextFunc(m.Net.Dial))
+				})
 				drv := open(t, pool)
 				_, err := drv.Eval(t.Context(), echo, nil, []string{""})
 				must(t, err)

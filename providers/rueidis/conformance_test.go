@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
-	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
 )
@@ -24,18 +23,7 @@ func TestLocks(t *testing.T) {
 }
 
 // TestRESP2 runs both suites over a client with RESP2.
-func TestRESP2(t *testing.T) {
-	t.Parallel()
-	effort.NeedFull(t)
-	t.Run("driver", func(t *testing.T) {
-		t.Parallel()
-		drivertest.Run(t, drivertest.Harness{Dial: clients.RueidisRESP2})
-	})
-	t.Run("locks", func(t *testing.T) {
-		t.Parallel()
-		conformance.Run(t, conformance.Harness{Dial: clients.RueidisRESP2})
-	})
-}
+func TestRESP2(t *testing.T) { clients.RunAll(t, clients.RueidisRESP2) }
 
 // TestModes runs the suite for adapters over the other ways in which rueidis uses its connections.
 func TestModes(t *testing.T) {

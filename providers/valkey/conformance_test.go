@@ -6,7 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
-	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
 func TestDriver(t *testing.T) {
@@ -20,15 +19,4 @@ func TestLocks(t *testing.T) {
 }
 
 // TestRESP2 runs both suites over a client with RESP2.
-func TestRESP2(t *testing.T) {
-	t.Parallel()
-	effort.NeedFull(t)
-	t.Run("driver", func(t *testing.T) {
-		t.Parallel()
-		drivertest.Run(t, drivertest.Harness{Dial: clients.ValkeyRESP2})
-	})
-	t.Run("locks", func(t *testing.T) {
-		t.Parallel()
-		conformance.Run(t, conformance.Harness{Dial: clients.ValkeyRESP2})
-	})
-}
+func TestRESP2(t *testing.T) { clients.RunAll(t, clients.ValkeyRESP2) }
