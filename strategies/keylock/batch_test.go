@@ -265,44 +265,36 @@ func (d *closingDriver) Closing() bool { return d.closing.Load() }
 
 // Close in the middle of a batch: nothing is acquired, and nothing left.
 func TestBatchWhileTheDriverCloses(t *testing.T) {
-	t.Parallel()
-	for _, strategy := range strategies {
-		for _, when := range []string{"before", "during the command", "during the first claim", "after"} {
-			if strategy.name == "exclusive" {
-				continue
-			}
-			t.Run(strategy.name+", "+when, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					b := newBench(t)
-					drv := &closingDriver{Driver: b.drv}
-					inner := locker.Must(strategy.new(drv, settings{}))
-					drv.closing.Store(when == "before")
-					if when == "during the command" {
-						b.drv.Then(faultdriver.Fault{Delay: time.Second})
-						time.AfterFunc(time.Second/2, func() { drv.closing.Store(true) })
+	for _, when := range []string{"before", "during the command", "during the first claim", "after"} {
+		t.Run(when, func(t *testing.T) {
+			eachBatch(t, func(t *testing.T, b *bench) {
+				drv := &closingDriver{Driver: b.drv}
+				inner := locker.Must(b.new(drv, settings{}))
+				drv.closing.Store(when == "before")
+				if when == "during the command" {
+					b.drv.Then(faultdriver.Fault{Delay: time.Second})
+					time.AfterFunc(time.Second/2, func() { drv.closing.Store(true) })
+				}
+				claims := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+					lock, err := inner.Acquire(ctx, req)
+					if when == "during the first claim" {
+						drv.closing.Store(true)
 					}
-					claims := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-						lock, err := inner.Acquire(ctx, req)
-						if when == "during the first claim" {
-							drv.closing.Store(true)
-						}
-						return lock, err
-					})
-					locks, err := locker.AcquireAll(t.Context(), wrapped{claims, inner}, batchOf(3))
-					if when == "after" {
-						wantNone(t, err)
-						wantNone(t, locks.Release(t.Context()))
-					} else {
-						wantIs(t, err, locker.ErrClosed)
-					}
-					if n := drv.inFlight.Load(); n != 0 {
-						t.Errorf("%d acquires are in flight", n)
-					}
-					b.wantKeys(t)
+					return lock, err
 				})
+				locks, err := locker.AcquireAll(t.Context(), wrapped{claims, inner}, batchOf(3))
+				if when == "after" {
+					wantNone(t, err)
+					wantNone(t, locks.Release(t.Context()))
+				} else {
+					wantIs(t, err, locker.ErrClosed)
+				}
+				if n := drv.inFlight.Load(); n != 0 {
+					t.Errorf("%d acquires are in flight", n)
+				}
+				b.wantKeys(t)
 			})
-		}
+		})
 	}
 }
 

@@ -1,7 +1,7 @@
 package keylock_test
 
 import (
-	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,27 +20,22 @@ func TestColdScripts(t *testing.T) {
 	t.Parallel()
 	const callers, most = 300, 5
 	s := driver.NewScript("return 1")
-	key := func(i int) []string { return []string{strconv.Itoa(i)} }
-	for name, call := range map[string]func(ctx context.Context, drv driver.Driver, i int) error{
-		"Eval": func(ctx context.Context, drv driver.Driver, i int) error {
-			_, err := drv.Eval(ctx, s, key(i), nil)
-			return err
-		},
-		"EvalAcked": func(ctx context.Context, drv driver.Driver, i int) error {
-			a := drv.(driver.Acknowledger)
-			_, _, err := a.EvalAcked(ctx, s, key(i), nil, 0, time.Millisecond)
-			return err
-		},
-	} {
-		for _, c := range clients.All {
-			t.Run(name+"/"+c.Name, func(t *testing.T) {
+	for _, c := range clients.All {
+		for _, acked := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, acked %v", c.Name, acked), func(t *testing.T) {
 				t.Parallel()
 				clients.Bubble(t, func(t *testing.T) {
 					server := memredis.Start(t, memnet.New())
 					drv := c.OpenOn(t, server.Net, server.Addr())
 					var wg sync.WaitGroup
 					for i := range callers {
-						wg.Go(func() { _ = call(t.Context(), drv, i) }) // miniredis does not know WAIT
+						wg.Go(func() {
+							if keys := []string{strconv.Itoa(i)}; acked { // miniredis does not know WAIT
+								_, _, _ = drv.(driver.Acknowledger).EvalAcked(t.Context(), s, keys, nil, 0, time.Millisecond)
+							} else {
+								_, _ = drv.Eval(t.Context(), s, keys, nil)
+							}
+						})
 					}
 					wg.Wait()
 					events := strings.Join(server.Events(100*callers), "\n")

@@ -45,7 +45,7 @@ func TestOutOfMemory(t *testing.T) {
 	var all []holds
 	for _, s := range ours {
 		l := locker.Must(s.new(drv))
-		req := locker.Request{Name: s.name, Mode: s.mode, Owner: "me", TTL: time.Minute, Fenced: true}
+		req := locker.Request{Name: s.name, Mode: s.mode, Owner: "me", TTL: time.Hour, Fenced: true}
 		h := holds{first: locker.Must(l.Acquire(t.Context(), req))}
 		h.second, _ = l.Acquire(t.Context(), req) // nil if the strategy has one holder
 		h.resumed = locker.Must(locker.Resume(t.Context(), l, h.first.Handle()))

@@ -11,28 +11,19 @@ import (
 
 // TestPrintingALeaseNeverShowsTheToken checks what middleware may print of a Lease that it wraps.
 func TestPrintingALeaseNeverShowsTheToken(t *testing.T) {
-	t.Parallel()
-	for _, strategy := range strategies {
-		t.Run(strategy.name, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t)
-			b.Locker = locker.Must(strategy.new(b.drv, settings{}))
-			lock := b.acquire(t, locker.Request{Note: "nightly"})
-			token := lock.Handle().Grant().Token
-			random := token[:lease.TokenLen]
-			lock.Hold().Wrap(func(l lease.Lease) lease.Lease {
-				for _, v := range []any{l, struct{ lease.Lease }{l}, lease.Renewal{Lease: l}} {
-					for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d"} {
-						if text := fmt.Sprintf(verb, v); strings.Contains(text, random) {
-							t.Errorf("%s of a %T shows the token: %s", verb, v, text)
-						}
-					}
+	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
+		lock := b.acquire(t, locker.Request{Note: "nightly"})
+		random := lock.Handle().Grant().Token[:lease.TokenLen]
+		l := leaseOf(lock)
+		for _, v := range []any{l, struct{ lease.Lease }{l}, lease.Renewal{Lease: l}} {
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d"} {
+				if text := fmt.Sprintf(verb, v); strings.Contains(text, random) {
+					t.Errorf("%s of a %T shows the token: %s", verb, v, text)
 				}
-				if text := fmt.Sprint(l); !strings.HasPrefix(text, `lease of "`+lock.Name()+`", strategy `) {
-					t.Errorf("it is printed as %s", text)
-				}
-				return l
-			})
-		})
-	}
+			}
+		}
+		if text := fmt.Sprint(l); !strings.HasPrefix(text, `lease of "`+lock.Name()+`", strategy `) {
+			t.Errorf("it is printed as %s", text)
+		}
+	})
 }

@@ -57,6 +57,7 @@ const name = "job"
 type bench struct {
 	locker.Locker
 	drv    *faultdriver.Driver
+	new    func(driver.Driver, settings) (locker.Locker, error) // of its strategy
 	m      *miniredis.Miniredis
 	frozen atomic.Bool
 }
@@ -69,7 +70,7 @@ func eachStrategy(t *testing.T, s settings, f func(t *testing.T, b *bench)) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
-				b.Locker = locker.Must(strategy.new(b.drv, s))
+				b.new, b.Locker = strategy.new, locker.Must(strategy.new(b.drv, s))
 				f(t, b)
 			})
 		})

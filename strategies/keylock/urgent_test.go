@@ -3,9 +3,7 @@ package keylock_test
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -15,47 +13,31 @@ import (
 // urgency records which calls a strategy marks as urgent.
 type urgency struct {
 	driver.Driver
-	mu    sync.Mutex
 	calls []bool
 }
 
-func (u *urgency) record(ctx context.Context) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.calls = append(u.calls, driver.Urgent(ctx))
-}
-
-// SetNX implements driver.Driver.
 func (u *urgency) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	u.record(ctx)
+	u.calls = append(u.calls, driver.Urgent(ctx))
 	return u.Driver.SetNX(ctx, key, value, ttl)
 }
 
-// Eval implements driver.Driver.
 func (u *urgency) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	u.record(ctx)
+	u.calls = append(u.calls, driver.Urgent(ctx))
 	return u.Driver.Eval(ctx, s, keys, args)
 }
 
 // TestUrgentCalls checks that a driver can tell what keeps or ends a hold from acquires.
 func TestUrgentCalls(t *testing.T) {
-	t.Parallel()
-	for _, strategy := range strategies {
-		t.Run(strategy.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				u := &urgency{Driver: b.drv}
-				b.Locker = locker.Must(strategy.new(u, settings{}))
-				lock := b.acquire(t, locker.Request{})
-				resumed, err := locker.Resume(t.Context(), b, lock.Handle())
-				wantNone(t, err)
-				wantNone(t, resumed.Renew(t.Context(), 0))
-				wantNone(t, resumed.Release(t.Context()))
-				if want := []bool{false, true, true, true}; !slices.Equal(u.calls, want) {
-					t.Errorf("acquire, resume, renew and release were urgent: %v, want %v", u.calls, want)
-				}
-			})
-		})
-	}
+	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
+		u := &urgency{Driver: b.drv}
+		b.Locker = locker.Must(b.new(u, settings{}))
+		lock := b.acquire(t, locker.Request{})
+		resumed, err := locker.Resume(t.Context(), b, lock.Handle())
+		wantNone(t, err)
+		wantNone(t, resumed.Renew(t.Context(), 0))
+		wantNone(t, resumed.Release(t.Context()))
+		if want := []bool{false, true, true, true}; !slices.Equal(u.calls, want) {
+			t.Errorf("acquire, resume, renew and release were urgent: %v, want %v", u.calls, want)
+		}
+	})
 }
