@@ -48,24 +48,6 @@ func TestAckedReply(t *testing.T) {
 	}
 }
 
-// A timeout of 0 would mean forever.
-func TestWaitArgs(t *testing.T) {
-	t.Parallel()
-	for within, want := range map[time.Duration]string{0: "1", time.Microsecond: "1", 1500 * time.Microsecond: "1", 2 * time.Second: "2000"} {
-		var scripts adapter.ScriptCache
-		_, _, err := scripts.EvalAcked(t.Context(), driver.NewScript("return 1"), 3, within,
-			func(_, _ string, wait [2]string) (driver.Reply, int, error) {
-				if wait != [2]string{"3", want} {
-					t.Errorf("WAIT of %v got %v, want 3 %s", within, wait, want)
-				}
-				return driver.Reply{}, 3, nil
-			})
-		if err != nil {
-			t.Errorf("EvalAcked: %v", err)
-		}
-	}
-}
-
 // A WAIT after NOSCRIPT takes time too; the two together take no longer than the timeout.
 func TestScriptsEvalAckedWaitsNoLonger(t *testing.T) {
 	t.Parallel()

@@ -144,12 +144,3 @@ func TestAwaitTellsTheLateAnswer(t *testing.T) {
 		})
 	}
 }
-
-func TestConvertPendingOfAnotherError(t *testing.T) {
-	t.Parallel()
-	refused := errors.New("refused")
-	got := adapter.ConvertPending(refused, func(n int, err error) (int, error) { return n, err })
-	if got != refused { //nolint:errorlint // the same
-		t.Errorf("got %v, want it as it was", got)
-	}
-}

@@ -40,25 +40,6 @@ func TestHubClose(t *testing.T) {
 	})
 }
 
-func TestHubCloseUnused(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		if err := hub.Close(); err != nil || len(srv.dials()) != 0 {
-			t.Errorf("Close: %v, after %d connections", err, len(srv.dials()))
-		}
-	})
-}
-
-func TestHubCloseReportsTheConnections(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t)
-		srv.closeErr = io.ErrClosedPipe
-		hub := adapter.NewHub(srv.open)
-		subscribe(t, hub, "a")
-		wantError(t, "Close", hub.Close(), io.ErrClosedPipe)
-	})
-}
-
 func TestHubCloseWhileDown(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")

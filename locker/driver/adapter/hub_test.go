@@ -37,36 +37,6 @@ func wantWakeUps(t *testing.T, what string, sub driver.Subscription, want int) {
 	}
 }
 
-func TestHubFansOut(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		a1, a2, b := subscribe(t, hub, "a"), subscribe(t, hub, "a"), subscribe(t, hub, "b")
-		f := srv.newest()
-		wantSent(t, f, "+a", "+b")
-		f.publish("a")
-		wantWakeUps(t, "first of a", a1, 1)
-		wantWakeUps(t, "second of a", a2, 1)
-		wantWakeUps(t, "b", b, 0)
-		f.publish("c") // nobody asked for it
-		f.publish("b")
-		wantWakeUps(t, "first of a", a1, 0)
-		wantWakeUps(t, "b", b, 1)
-		if dials := srv.dials(); len(dials) != 1 {
-			t.Errorf("%d connections, want one", len(dials))
-		}
-	})
-}
-
-func TestHubCoalescesWakeUps(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		idle, busy := subscribe(t, hub, "a"), subscribe(t, hub, "a")
-		for range 100 { // who does not look holds up nobody
-			srv.newest().publish("a")
-			<-busy.Wake()
-		}
-		wantWakeUps(t, "who did not look", idle, 1)
-	})
-}
-
 func TestHubWakesAtTheConfirmation(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		srv.silent = true
@@ -91,36 +61,6 @@ func TestHubWakesAtTheConfirmation(t *testing.T) {
 		wantSent(t, f, "+a")
 		f.confirm("a") // a client that subscribes again by itself
 		wantWakeUps(t, "at an unexpected confirmation", third, 1)
-	})
-}
-
-func TestHubCountsReferences(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		first, second := subscribe(t, hub, "a"), subscribe(t, hub, "a")
-		f := srv.newest()
-		for range 2 {
-			first.Close()
-		}
-		wantError(t, "second Close", first.Close(), driver.ErrClosed)
-		wantSent(t, f, "+a")
-		f.publish("a")
-		wantWakeUps(t, "who stays", second, 1)
-		wantWakeUps(t, "who left", first, 0)
-		if err := second.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		wantSent(t, f, "+a", "-a")
-		f.publish("a")
-		wantWakeUps(t, "who left", second, 0)
-		third := subscribe(t, hub, "a")
-		wantSent(t, f, "+a", "-a", "+a")
-		wantError(t, "Close of an old one", second.Close(), driver.ErrClosed)
-		wantSent(t, f, "+a", "-a", "+a")
-		f.publish("a")
-		wantWakeUps(t, "who came later", third, 1)
-		if f.isClosed() || len(srv.dials()) != 1 {
-			t.Error("the connection did not outlive its subscriptions")
-		}
 	})
 }
 
