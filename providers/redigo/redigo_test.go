@@ -119,14 +119,7 @@ func TestClose(t *testing.T) {
 		if info := drv.Info(); info != (driver.Info{Client: "redigo"}) {
 			t.Errorf("Info: %+v", info)
 		}
-		m.SetError("OOM command not allowed")
-		_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
-		wantServerError(t, err, "OOM command not allowed")
-		m.SetError("")
 		must(t, drv.Close())
-		if drv.(driver.Backgrounder).Background(func(context.Context) {}) {
-			t.Error("background work runs after Close")
-		}
 		conn := pool.Get()
 		defer conn.Close()
 		if _, err := conn.Do("PING"); err != nil {

@@ -215,7 +215,7 @@ func (v *victim) acquire(req locker.Request) {
 		return
 	}
 	v.lock = lock
-	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { v.lease = inner; return inner })
+	v.lease = leaseOf(lock)
 	switch fence := v.fence(); {
 	case v.set && !v.fenced && req.Resume.IsZero() && lock.Fence() == 0:
 	case !v.is(1, 2), fence < 0, fence > 0 != v.fenced, lock.Fence() != fence, v.rw && v.conversions() < 0:

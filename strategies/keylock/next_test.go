@@ -64,15 +64,13 @@ func TestWhoIsNextAfterARelease(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				var bare lease.Lease
-				held.Hold().Wrap(func(inner lease.Lease) lease.Lease { bare = inner; return inner })
 				op := tt.op
 				op.Kind = lease.OpRelease
 				want := tt.want
 				if s[:4] == "fair" {
 					want = tt.fair
 				}
-				if term, err := bare.Do(t.Context(), op); err != nil || term.Others != want {
+				if term, err := leaseOf(held).Do(t.Context(), op); err != nil || term.Others != want {
 					t.Errorf("the release found out %v, %v, want %v", term.Others, err, want)
 				}
 				if tt.woken == "" {
@@ -113,13 +111,11 @@ func TestReleaseForAnother(t *testing.T) {
 	}
 	match("the first waiter", try("own", 2*time.Second), locker.ErrNotAcquired)
 	match("the second waiter", try("other", time.Second), locker.ErrNotAcquired)
-	var bare lease.Lease
-	held.Hold().Wrap(func(inner lease.Lease) lease.Lease { bare = inner; return inner })
 	release := lease.Op{Kind: lease.OpRelease, Waiter: "own"}
-	_, err := bare.Do(t.Context(), release)
+	_, err := leaseOf(held).Do(t.Context(), release)
 	match("the release", err, nil)
 	release.Next = lease.NextOther
-	_, err = bare.Do(t.Context(), release)
+	_, err = leaseOf(held).Do(t.Context(), release)
 	match("the second release", err, locker.ErrLost)
 	match("the second waiter", try("other", time.Second), nil)
 }
@@ -186,9 +182,7 @@ func TestReadersAreOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var bare lease.Lease
-		held.Hold().Wrap(func(inner lease.Lease) lease.Lease { bare = inner; return inner })
-		if term, err := bare.Do(t.Context(), lease.Op{Kind: lease.OpRelease}); err != nil || term.Others != want {
+		if term, err := leaseOf(held).Do(t.Context(), lease.Op{Kind: lease.OpRelease}); err != nil || term.Others != want {
 			t.Errorf("the release found out %v, %v, want %v", term.Others, err, want)
 		}
 	}
@@ -211,9 +205,7 @@ func TestLateAttemptLeavesThePlace(t *testing.T) {
 	refused(lease.Waiting{ID: "other", Since: time.Now()})
 	refused(lease.Waiting{ID: "other", Since: time.Now(), Until: time.Now().Add(time.Millisecond)})
 	time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the server has a clock of its own
-	var bare lease.Lease
-	held.Hold().Wrap(func(inner lease.Lease) lease.Lease { bare = inner; return inner })
-	if term, err := bare.Do(t.Context(), lease.Op{Kind: lease.OpRelease}); err != nil || term.Others != lease.OthersWoken {
+	if term, err := leaseOf(held).Do(t.Context(), lease.Op{Kind: lease.OpRelease}); err != nil || term.Others != lease.OthersWoken {
 		t.Errorf("the release found out %v, %v, want that it woke the waiter", term.Others, err)
 	}
 }

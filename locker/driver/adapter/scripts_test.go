@@ -1,8 +1,11 @@
+//nolint:forbidigo // fake time
 package adapter_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,7 +23,7 @@ type scriptServer struct {
 }
 
 func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
-	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // fake time
+	time.Sleep(50 * time.Millisecond)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if command == "EVAL" {
@@ -68,7 +71,7 @@ func TestScriptsWaitForTheFirstCall(t *testing.T) {
 		s := driver.NewScript("return 1")
 		go func() {
 			_, _ = scripts.Eval(context.Background(), s, func(string, string) (driver.Reply, error) {
-				time.Sleep(time.Minute) //nolint:forbidigo // fake time
+				time.Sleep(time.Minute)
 				return driver.Reply{}, errors.New("i/o timeout")
 			})
 		}()
@@ -87,11 +90,93 @@ func TestScriptsWaitForTheFirstCall(t *testing.T) {
 		if took := time.Since(start); took != 200*time.Millisecond {
 			t.Errorf("waited %v for a first call that hangs, want 200ms", took)
 		}
-		time.Sleep(time.Minute) //nolint:forbidigo // fake time
-		for range 2 {           // its failure leaves it to the next
+		time.Sleep(time.Minute)
+		for range 2 { // its failure leaves it to the next
 			if _, err := scripts.Eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) }); err != nil {
 				t.Errorf("Eval: %v", err)
 			}
 		}
+	})
+}
+
+// A script that the server does not know is sent by source, once.
+func TestScriptCacheSendsSource(t *testing.T) {
+	t.Parallel()
+	cut := errors.New("EOF")
+	noscript := adapter.NewServerError("NOSCRIPT No matching script. Please use EVAL.", cut)
+	busy := adapter.NewServerError("BUSY Redis is busy running a script.", cut)
+	tests := []struct {
+		name    string
+		answers []error
+		sent    []string
+	}{
+		{"known script", []error{nil}, []string{"EVALSHA"}},
+		{"unknown script", []error{noscript, nil}, []string{"EVALSHA", "EVAL"}},
+		{"unknown script, wrapped", []error{fmt.Errorf("client: %w", noscript), nil}, []string{"EVALSHA", "EVAL"}},
+		{"unknown for ever", []error{noscript, noscript}, []string{"EVALSHA", "EVAL"}},
+		{"lost answer", []error{cut}, []string{"EVALSHA"}},
+		{"lost answer of the source", []error{noscript, cut}, []string{"EVALSHA", "EVAL"}},
+		{"refused", []error{busy}, []string{"EVALSHA"}},
+		{"not a server's word", []error{errors.New("NOSCRIPT says the proxy")}, []string{"EVALSHA"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := driver.NewScript("return 2")
+			var sent []string
+			var scripts adapter.ScriptCache
+			r, err := scripts.Eval(t.Context(), s, func(command, body string) (driver.Reply, error) {
+				if want := map[string]string{"EVALSHA": s.Digest(), "EVAL": s.Source()}[command]; body != want {
+					t.Errorf("%s with %q, want %q", command, body, want)
+				}
+				sent = append(sent, command)
+				if err := tt.answers[len(sent)-1]; err != nil {
+					return driver.Reply{}, err
+				}
+				return driver.NewReply(2)
+			})
+			if !slices.Equal(sent, tt.sent) {
+				t.Errorf("sent %v, want %v", sent, tt.sent)
+			}
+			last := tt.answers[len(tt.answers)-1]
+			if err != last { //nolint:errorlint // the very error, not wrapped
+				t.Errorf("error %v, want %v", err, last)
+			}
+			if n, _ := r.Int(0); last == nil && n != 2 {
+				t.Errorf("reply %v, want 2", r)
+			}
+		})
+	}
+}
+
+// Calls to other nodes of a cluster do not wait for a first caller whose node is frozen.
+func TestFirstCallerAtAFrozenNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var c adapter.ScriptCache
+		s := driver.NewScript("return 1")
+		call := func(frozen bool, d time.Duration) error {
+			ctx := driver.Bound(context.Background(), d)
+			defer ctx.Stop()
+			_, err := c.Eval(ctx, s, func(string, string) (driver.Reply, error) {
+				if frozen {
+					<-ctx.Done()
+					return driver.Reply{}, ctx.Err()
+				}
+				return driver.NewReply(1)
+			})
+			return err
+		}
+		for range 3 {
+			go call(true, 3*time.Second)
+		}
+		synctest.Wait()
+		for i, most := range []time.Duration{200 * time.Millisecond, 0, 0} { // the first one finds out
+			began := time.Now()
+			if err := call(false, 500*time.Millisecond); err != nil || time.Since(began) > most {
+				t.Errorf("call %d at a node that answers took %v: %v", i, time.Since(began), err)
+			}
+		}
+		time.Sleep(10 * time.Second)
 	})
 }
