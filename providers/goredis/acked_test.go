@@ -3,12 +3,12 @@ package goredis_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
@@ -52,8 +52,7 @@ func TestEvalAckedOfEachKindOfClient(t *testing.T) {
 func TestEvalAckedOutlastsReadTimeout(t *testing.T) {
 	t.Parallel()
 	for _, kindName := range []string{"single", "cluster"} {
-		synctest.Test(t, func(t *testing.T) {
-			rest(t)
+		clients.Bubble(t, func(t *testing.T) {
 			f := &fake{answer: func(words []string) string {
 				if words[0] == "WAIT" {
 					<-time.After(3 * patience / 2)

@@ -4,15 +4,15 @@ import (
 	"context"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
 // ASK to a node that owns the slot by now and refuses ASKING: what the command answered counts.
 func TestRefusedAskingIsNotTheCommands(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rest(t)
+	clients.Bubble(t, func(t *testing.T) {
 		to := &fake{answer: func(words []string) string {
 			if words[0] == "asking" {
 				return "-NOPERM this user has no permissions to run the 'asking' command\r\n"

@@ -1,13 +1,15 @@
+//realtime:ok in the bubbles of clients
+
 package goredis_test
 
 import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -39,8 +41,7 @@ func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				rest(t)
+			clients.Bubble(t, func(t *testing.T) {
 				client, closeNode := open((&fake{answer: func([]string) string { return "+OK\r\n" }}).options())
 				drv := newDriver(t, client)
 				if _, err := drv.SetNX(t.Context(), "k", "v", patience); err != nil {

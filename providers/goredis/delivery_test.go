@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -28,8 +29,7 @@ func TestAbandonedCommandIsNeverExecuted(t *testing.T) {
 			}
 			t.Run(kindName+"/"+opName, func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					rest(t)
+				clients.Bubble(t, func(t *testing.T) {
 					s := &strict{}
 					f := &fake{answer: s.answer}
 					client := kind(f.options())
@@ -166,9 +166,8 @@ func TestServerRefusesAbandonedCommand(t *testing.T) {
 // What a driver's callers abandon does not fail what others send through one AutoPipeliner.
 func TestAbandonedCommandInAnAutoPipeline(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	clients.Bubble(t, func(t *testing.T) {
 		const others = 10
-		rest(t)
 		s := &strict{}
 		client := redis.NewClient((&fake{answer: s.answer}).options())
 		t.Cleanup(func() { _ = client.Close() })

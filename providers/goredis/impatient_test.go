@@ -73,8 +73,7 @@ func TestImpatientCallers(t *testing.T) {
 // Renewals and releases pass acquires that wait for a connection.
 func TestUrgentCallsPassAcquires(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rest(t)
+	clients.Bubble(t, func(t *testing.T) {
 		const pool, callers, each = 2, 200, 20 * time.Millisecond
 		f := &fake{answer: func([]string) string {
 			<-time.After(each)

@@ -3,7 +3,6 @@ package goredis_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -34,12 +33,6 @@ func newDriver(tb testing.TB, client redis.UniversalClient) driver.Driver {
 		_ = client.Close()
 	})
 	return drv
-}
-
-// rest, called first in a bubble, lets come to an end what closed clients leave behind: time stands
-// still once the bubble's function and its Cleanups have returned.
-func rest(t *testing.T) {
-	t.Cleanup(func() { <-time.After(time.Minute) })
 }
 
 // batcher is what a driver of this package is besides a Driver.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -79,8 +79,7 @@ func TestNotSent(t *testing.T) {
 				}
 				t.Run(name+"/"+kindName+"/"+opName, func(t *testing.T) {
 					t.Parallel()
-					synctest.Test(t, func(t *testing.T) {
-						rest(t)
+					clients.Bubble(t, func(t *testing.T) {
 						f := &fake{answer: func([]string) string { return tt.answer }}
 						opts := f.options()
 						if tt.set != nil {
@@ -115,6 +114,7 @@ func TestNotSent(t *testing.T) {
 func TestPoolInUse(t *testing.T) {
 	t.Parallel()
 	shortly := func() (context.Context, func()) {
+		//realtime:ok the pool is in use all the time
 		b := driver.Bound(context.Background(), 10*time.Millisecond)
 		return b, b.Stop
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -23,8 +24,7 @@ func confirm(words []string) string {
 // A connection that takes no more bytes holds nobody up: neither who subscribes nor who leaves.
 func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rest(t)
+	clients.Bubble(t, func(t *testing.T) {
 		awake := make(chan struct{})
 		defer close(awake)
 		f := &fake{answer: func(words []string) string {
@@ -69,8 +69,7 @@ func TestPubSubDoesNotReconnectByItself(t *testing.T) {
 	for kindName, kind := range kinds {
 		t.Run(kindName, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				rest(t)
+			clients.Bubble(t, func(t *testing.T) {
 				f := &fake{answer: confirm}
 				opts := f.options()
 				var mu sync.Mutex
@@ -122,8 +121,7 @@ func TestPubSubDoesNotReconnectByItself(t *testing.T) {
 // A connection that came too late is closed.
 func TestLateConnectionIsClosed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rest(t)
+	clients.Bubble(t, func(t *testing.T) {
 		f := &fake{answer: confirm}
 		opts := f.options()
 		dial := opts.Dialer

@@ -48,11 +48,7 @@ func newServer(t *testing.T) *server { return &server{t: t, forbid: map[string]e
 // newHub returns a Hub on srv that is closed when the test ends.
 func newHub(t *testing.T, srv *server) *adapter.Hub {
 	hub := adapter.NewHub(srv.open)
-	t.Cleanup(func() {
-		if err := hub.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	t.Cleanup(func() { closeHub(t, hub) })
 	return hub
 }
 

@@ -21,9 +21,7 @@ func TestHubClose(t *testing.T) {
 		waiting := ask(t.Context(), hub, "b")
 		start := time.Now()
 		for range 2 {
-			if err := hub.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
+			closeHub(t, hub)
 		}
 		if after := time.Since(start); after != 0 {
 			t.Errorf("Close took %v", after)
@@ -47,9 +45,7 @@ func TestHubCloseWhileDown(t *testing.T) {
 		srv.newest().hangUp()
 		advance(10*time.Second + time.Millisecond)
 		start := time.Now()
-		if err := hub.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		closeHub(t, hub)
 		if after := time.Since(start); after != 0 {
 			t.Errorf("Close took %v, want it not to wait for the next attempt", after)
 		}
@@ -74,9 +70,7 @@ func TestHubCloseWhileDialing(t *testing.T) {
 				srv := newServer(t)
 				hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) { return open(ctx, srv) })
 				answer := ask(t.Context(), hub, "a")
-				if err := hub.Close(); err != nil {
-					t.Errorf("Close: %v", err)
-				}
+				closeHub(t, hub)
 				wantError(t, "Subscribe", (<-answer).err, driver.ErrClosed)
 				for _, f := range srv.feeds {
 					if !f.isClosed() {
@@ -101,9 +95,7 @@ func TestHubDialIsBounded(t *testing.T) {
 		if after := time.Since(start); after != 5*time.Second {
 			t.Errorf("dialing took %v, want 5s", after)
 		}
-		if err := hub.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		closeHub(t, hub)
 	})
 }
 

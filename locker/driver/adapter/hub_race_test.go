@@ -45,9 +45,7 @@ func TestHubAllAtOnce(t *testing.T) {
 		workers.Wait()
 		close(quiet)
 		noise.Wait()
-		if err := hub.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		closeHub(t, hub)
 		for _, f := range srv.feeds {
 			if !f.isClosed() {
 				t.Error("a connection is open after Close")

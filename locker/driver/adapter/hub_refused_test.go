@@ -50,9 +50,7 @@ func TestHubRemembersRefusedChannels(t *testing.T) {
 		srv.set(func() { clear(srv.forbid) })
 		advance(time.Minute)
 		subscribe(t, hub, "bad")
-		if n := len(srv.dials()); n != 1 {
-			t.Errorf("%d connections, want one", n)
-		}
+		wantDials(t, srv, 1)
 	})
 }
 
@@ -78,9 +76,7 @@ func TestHubTellsRefusalsApart(t *testing.T) {
 				t.Errorf("Subscribe %d: %v, %v; want %v", i, got.sub, got.err, want)
 			}
 		}
-		if n := len(srv.dials()); n != 1 {
-			t.Errorf("%d connections, want one", n)
-		}
+		wantDials(t, srv, 1)
 	})
 }
 
@@ -135,15 +131,11 @@ func TestHubLeavesSubscriptionsBehind(t *testing.T) {
 		}
 		synctest.Wait()
 		wantWakeUps(t, "who stays", a, 0)
-		if n := len(srv.dials()); n != 1 {
-			t.Errorf("%d connections, want one for 999 that were left", n)
-		}
+		wantDials(t, srv, 1)
 		_ = subscribe(t, hub, "last").Close()
 		advance(time.Second)
 		wantWakeUps(t, "who stays", a, 1)
 		wantSent(t, srv.newest(), "+a")
-		if n := len(srv.dials()); n != 2 {
-			t.Errorf("%d connections, want another one for the 1000th", n)
-		}
+		wantDials(t, srv, 2)
 	})
 }

@@ -29,6 +29,20 @@ func wantSent(t *testing.T, f *feed, want ...string) {
 	}
 }
 
+func wantDials(t *testing.T, srv *server, want int) {
+	t.Helper()
+	if n := len(srv.dials()); n != want {
+		t.Errorf("%d connections were tried, want %d", n, want)
+	}
+}
+
+func closeHub(t *testing.T, hub *adapter.Hub) {
+	t.Helper()
+	if err := hub.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
 func wantWakeUps(t *testing.T, what string, sub driver.Subscription, want int) {
 	t.Helper()
 	synctest.Wait()

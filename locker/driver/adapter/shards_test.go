@@ -110,17 +110,15 @@ func TestShardedSubscription(t *testing.T) {
 				subscribe(t, c.hub, fmt.Sprint(i))
 			}
 			advance(10 * time.Second)
-			c.mu.Lock()
-			c.fails, c.asked = errors.New("no node answers"), nil
-			c.mu.Unlock()
+			c.fail(errors.New("no node answers"))
 			c.masters["a"].newest().hangUp()
 			advance(10 * time.Second)
 			c.mu.Lock()
 			if n := len(c.asked); n > 2*channels {
 				t.Errorf("asked %d times in 10 s for the masters of %d channels", n, channels)
 			}
-			c.fails = nil
 			c.mu.Unlock()
+			c.fail(nil)
 			advance(2 * time.Second)
 			for i := range channels {
 				if c.hub.Delivery(fmt.Sprint(i)) != driver.DeliverySharded {
@@ -243,9 +241,7 @@ func TestShardedSubscriptionWithoutMaster(t *testing.T) {
 					t.Errorf("Subscribe took %v, want %v", d, tt.takes)
 				}
 				c.want(t, x, "x", "")
-				c.mu.Lock()
-				c.fails = nil
-				c.mu.Unlock()
+				c.fail(nil)
 				advance(time.Minute)
 				c.want(t, x, "x", "a")
 			})

@@ -44,9 +44,7 @@ func newShardedCluster(t *testing.T) *shardedCluster {
 		Open: func(ctx context.Context, master, _ string) (adapter.Feed, error) { return c.masters[master].open(ctx) },
 	})
 	t.Cleanup(func() {
-		if err := c.hub.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		closeHub(t, c.hub)
 		for _, s := range append([]*server{c.plain}, c.masters["a"], c.masters["b"]) {
 			for _, f := range s.feeds {
 				if !f.isClosed() {
@@ -63,6 +61,13 @@ func (c *shardedCluster) learn(channel string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known[channel] = "b"
+}
+
+// fail makes Master return err from now on; nil: it knows the masters.
+func (c *shardedCluster) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fails, c.asked = err, nil
 }
 
 // connections is how many are open.
