@@ -144,15 +144,59 @@ func FuzzReplies(f *testing.F) {
 		f.Add(strategy, uint8(5), "rr", []byte(cut+cut+grant+cut+yes+":2\r\n"+cut+no))
 		f.Add(strategy, uint8(1), "fri", []byte(grant+"-ERR no\r\n-WRONGTYPE no\r\n*2\r\n:-1\r\n$1\r\nx\r\n-OOM no\r\n-MOVED 1 x\r\n-LOADING\r\n"))
 	}
+	addSemaphoreReplies(f, uint8(len(strategies)-1))
 	f.Fuzz(func(t *testing.T, strategy, flags uint8, ops string, stream []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			d := &hostile{replies: resp.NewReader(bytes.NewReader(stream))}
-			locks := strategies[:len(strategies)-1] // the last one is a semaphore: see FuzzSemaphoreReplies
-			s := locks[int(strategy)%len(locks)]
-			h := &victim{T: t, hostile: d, l: locker.Must(s.new(d, settings{})), hash: s.name != "single", rw: s.name == "rwhash"}
-			h.run(flags, ops)
+			s := strategies[int(strategy)%len(strategies)]
+			v := &victim{T: t, hostile: d, l: locker.Must(s.new(d, settings{})), rw: s.name == "rwhash"}
+			if v.hash = s.name != "single" && s.name != "semaphore"; s.name == "semaphore" {
+				v.permits = 1
+			}
+			v.run(flags, ops)
 		})
 	})
+}
+
+// addSemaphoreReplies adds those of a semaphore, which have its limit and its permits too.
+func addSemaphoreReplies(f *testing.F, strategy uint8) {
+	const (
+		grant   = "*2\r\n:1\r\n$1\r\n5\r\n"
+		plain   = "*2\r\n:1\r\n$1\r\n0\r\n"
+		again   = "*2\r\n:2\r\n$1\r\n0\r\n"
+		yes, no = ":1\r\n", ":0\r\n"
+		cut     = ",1\r\n"
+		value   = "0123456789abcdefABCDE_ 2 1:o"
+		refusal = "*4\r\n:0\r\n$28\r\n" + value + "\r\n:7\r\n:5\r\n"
+		kept    = "*4\r\n:0\r\n$29\r\n~" + value + "\r\n:7\r\n:5\r\n"
+		first   = "*4\r\n:0\r\n$1\r\n~\r\n:-1\r\n:2000\r\n"
+		other   = "*2\r\n:5\r\n:4\r\n"
+		state   = "*7\r\n:1\r\n$28\r\n" + value + "\r\n:9\r\n:1\r\n:0\r\n:3\r\n:2\r\n"
+		left    = "*7\r\n:1\r\n$29\r\n~" + value + "\r\n:9\r\n:0\r\n:0\r\n:3\r\n:4\r\n"
+	)
+	for _, reply := range []string{refusal, kept, first, other, plain + no, plain + ":2\r\n", plain + ":5\r\n", again + yes, "*1\r\n:5\r\n", "*2\r\n:5\r\n$1\r\n4\r\n"} {
+		f.Add(strategy, uint8(0), "", []byte(reply))
+	}
+	f.Add(strategy, uint8(8), "", []byte("*1\r\n:0\r\n"+plain+yes))
+	f.Add(strategy, uint8(8), "i", []byte(state+plain+left+yes))
+	f.Add(strategy, uint8(1), "rfiud", []byte(grant+yes+grant+state+yes))
+	f.Add(strategy, uint8(4), "i", []byte(plain+"*5\r\n:1\r\n$1\r\nx\r\n:-1\r\n:1\r\n:0\r\n"+yes))
+	f.Add(strategy, uint8(16), "r", []byte(plain+yes+yes))
+	f.Add(strategy, uint8(17), "rr", []byte(cut+grant+cut+yes+cut+cut+no))
+	f.Add(strategy, uint8(5), "rr", []byte(cut+cut+grant+cut+yes+":2\r\n"+cut+no))
+	f.Add(strategy, uint8(1), "fri", []byte(grant+"-ERR no\r\n-WRONGTYPE no\r\n*2\r\n:-1\r\n$1\r\nx\r\n-OOM no\r\n-MOVED 1 x\r\n-LOADING\r\n"))
+}
+
+// seesPermits reports whether the last reply says what Inspect returned.
+func (v *victim) seesPermits(state locker.State) bool {
+	if !state.Held {
+		return v.is(0) && state.Holds == 0 && int64(state.Permits) == v.permits && state.Free == state.Permits
+	}
+	holds, err1 := v.last.Int(3)
+	limit, err2 := v.last.Int(5)
+	used, err3 := v.last.Int(6)
+	return errors.Join(err1, err2, err3) == nil && v.is(1) && v.text(1) && v.number(2) && v.number(4) && int64(state.Holds) == holds &&
+		int64(state.Permits) == limit && int64(state.Free) == max(limit-used, 0)
 }
 
 // victim is a strategy over a hostile server.
