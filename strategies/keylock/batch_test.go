@@ -428,11 +428,7 @@ func TestBatchOfSeveralSlots(t *testing.T) {
 // Under Fair a name that is kept for a waiter is not free for others.
 func TestBatchIsFair(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(driver.Driver) (locker.Locker, error){
-		"single":    func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{Fair: true}) },
-		"reentrant": func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{Fair: true}) },
-		"semaphore": func(d driver.Driver) (locker.Locker, error) { return semaphore.New(d, semaphore.Config{Permits: 1}) },
-	} {
+	for name, open := range fairLocks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

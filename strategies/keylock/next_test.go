@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
-	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -25,9 +24,9 @@ func TestWhoIsNextAfterARelease(t *testing.T) {
 	const own, other = "own", "other"
 	strategies := map[string]func(driver.Driver) (locker.Locker, error){
 		"single":         func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) },
-		"fair single":    func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{Fair: true}) },
+		"fair single":    fairLocks["single"],
 		"reentrant":      func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) },
-		"fair reentrant": func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{Fair: true}) },
+		"fair reentrant": fairLocks["reentrant"],
 	}
 	for what, tt := range map[string]struct {
 		waiting []string // in the order of their places
@@ -124,11 +123,7 @@ func TestReleaseForAnother(t *testing.T) {
 // stays before those of other processes that came after it.
 func TestAcquirePassesItsPlaceOn(t *testing.T) {
 	t.Parallel()
-	for s, open := range map[string]func(driver.Driver) (locker.Locker, error){
-		"single":    func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{Fair: true}) },
-		"reentrant": func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{Fair: true}) },
-		"semaphore": func(d driver.Driver) (locker.Locker, error) { return semaphore.New(d, semaphore.Config{Permits: 1}) },
-	} {
+	for s, open := range fairLocks {
 		for _, held := range []bool{true, false} { // when the first one comes
 			t.Run(fmt.Sprintf("%s/%v", s, held), func(t *testing.T) {
 				t.Parallel()

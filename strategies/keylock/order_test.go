@@ -9,27 +9,19 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/reentrant"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // With a strict order a free lock is not kept for a waiter that does not listen any more, and the
 // first waiter may have it however late it tries.
 func TestStrictOrderLetsAWaiterIn(t *testing.T) {
 	t.Parallel()
-	for strategy, open := range map[string]func(driver.Driver) locker.Locker{
-		"single": func(drv driver.Driver) locker.Locker { return locker.Must(single.New(drv, single.Config{Fair: true})) },
-		"reentrant": func(drv driver.Driver) locker.Locker {
-			return locker.Must(reentrant.New(drv, reentrant.Config{Fair: true}))
-		},
-	} {
+	for _, strategy := range []string{"single", "reentrant"} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m := clients.NewMemory(t)
-				l := open(clients.OpenMemory(t, m))
+				l := locker.Must(fairLocks[strategy](clients.OpenMemory(t, m)))
 				try := func(waits time.Duration, listens bool, id string) (*locker.Lock, error) {
 					return l.Acquire(lease.WithWaiting(t.Context(), lease.Waiting{
 						ID: id, Since: time.Now().Add(-waits), Subscribed: listens,

@@ -49,6 +49,13 @@ var strategies = []struct {
 	}},
 }
 
+// fairLocks are those with a strict order of waiters.
+var fairLocks = map[string]func(driver.Driver) (locker.Locker, error){
+	"single":    func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{Fair: true}) },
+	"reentrant": func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{Fair: true}) },
+	"semaphore": func(d driver.Driver) (locker.Locker, error) { return semaphore.New(d, semaphore.Config{Permits: 1}) },
+}
+
 const name = "job"
 
 // bench is a server in memory whose time is the test's, and a Locker on it that wants one replica.
