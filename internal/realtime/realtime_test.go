@@ -62,8 +62,9 @@ func TestFilesThatAreLeftOut(t *testing.T) {
 	const body = "\n\nfunc f() { time.AfterFunc(1, g) }\n"
 	for head, want := range map[string]int{
 		"package x": 1,
-		"package x\n\nimport \"testing/synctest\"":     0,
-		"//realtime:ok in the bubbles of y\npackage x": 0,
+		"package x\n\nimport \"testing/synctest\"":       0,
+		"package x\n\nvar _ = check.EachInFakeTime[int]": 0,
+		"//realtime:ok in the bubbles of y\npackage x":   0,
 	} {
 		if got := check(t, head+body); len(got) != want {
 			t.Errorf("%q: found %v, want %d", head, got, want)

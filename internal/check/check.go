@@ -1,0 +1,71 @@
+// Package check has what tests of many packages share: tables of tests, in real or fake time, and
+// what is demanded of errors and channels.
+package check
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Each runs f as a parallel subtest for each entry of a table.
+func Each[T any](t *testing.T, tests map[string]T, f func(t *testing.T, tt T)) {
+	t.Helper()
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, tt)
+		})
+	}
+}
+
+// EachInFakeTime is Each with a bubble of testing/synctest for each subtest.
+func EachInFakeTime[T any](t *testing.T, tests map[string]T, f func(t *testing.T, tt T)) {
+	t.Helper()
+	Each(t, tests, func(t *testing.T, tt T) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) { f(t, tt) })
+	})
+}
+
+// Advance lets d pass on the clock of a bubble, and waits until all goroutines have acted on it.
+func Advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// Closed reports whether c is closed.
+func Closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Error demands that err matches all of want, or is nil if there are none.
+func Error(t *testing.T, what string, err error, want ...error) {
+	t.Helper()
+	if len(want) == 0 && err != nil {
+		t.Errorf("%s: %v, want no error", what, err)
+	}
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("%s: %v, want an error that matches %q", what, err, w)
+		}
+	}
+}
+
+// Panics demands that f panics with want, or with any value if want is nil.
+func Panics(t *testing.T, want any, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if got := recover(); got == nil || want != nil && got != want {
+			t.Errorf("panic with %v, want %v", got, want)
+		}
+	}()
+	f()
+}
