@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -26,13 +27,13 @@ type dated struct {
 
 func (d dated) Deadline() (time.Time, bool) { return d.deadline, true }
 
-// check checks that ctx has not ended, or has ended with want.
-func check(ctx context.Context, t *testing.T, what string, want error) {
+// wantEnd checks that ctx has not ended, or has ended with want.
+func wantEnd(ctx context.Context, t *testing.T, what string, want error) {
 	t.Helper()
 	if got := ctx.Err(); !errors.Is(got, want) || (got == nil) != (want == nil) {
 		t.Errorf("%s: Err %v, want %v", what, got, want)
 	}
-	if got := closed(ctx.Done()); got != (want != nil) {
+	if got := check.Closed(ctx.Done()); got != (want != nil) {
 		t.Errorf("%s: Done is closed: %v, Err is %v", what, got, want)
 	}
 }
@@ -40,35 +41,29 @@ func check(ctx context.Context, t *testing.T, what string, want error) {
 // A Bounded behaves the same over every parent that does not end first.
 func TestBoundEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	parents := map[string]func(t *testing.T) context.Context{
+	check.EachInFakeTime(t, map[string]func(t *testing.T) context.Context{
 		"endless":      endless,
 		"cancellable":  func(t *testing.T) context.Context { return t.Context() },
 		"dated later":  func(t *testing.T) context.Context { return dated{endless(t), time.Now().Add(time.Hour)} },
 		"bounded":      func(t *testing.T) context.Context { return stopped(t, driver.Bound(endless(t), time.Hour)) },
 		"bounded over": func(t *testing.T) context.Context { return stopped(t, driver.Bound(t.Context(), time.Hour)) },
-	}
-	for name, parent := range parents {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				b := driver.Bound(parent(t), 3*time.Second)
-				if d, ok := b.Deadline(); !ok || d.Sub(start) != 3*time.Second {
-					t.Errorf("Deadline %v, %v; want 3s from now", d, ok)
-				}
-				check(b, t, "at first", nil)
-				advance(3*time.Second - 1)
-				check(b, t, "just before", nil)
-				<-b.Done()
-				if got := time.Since(start); got != 3*time.Second {
-					t.Errorf("Done closed after %v, want 3s", got)
-				}
-				check(b, t, "at the deadline", context.DeadlineExceeded)
-				b.Stop()
-				check(b, t, "after Stop", context.DeadlineExceeded)
-			})
-		})
-	}
+	}, func(t *testing.T, parent func(t *testing.T) context.Context) {
+		start := time.Now()
+		b := driver.Bound(parent(t), 3*time.Second)
+		if d, ok := b.Deadline(); !ok || d.Sub(start) != 3*time.Second {
+			t.Errorf("Deadline %v, %v; want 3s from now", d, ok)
+		}
+		wantEnd(b, t, "at first", nil)
+		check.Advance(3*time.Second - 1)
+		wantEnd(b, t, "just before", nil)
+		<-b.Done()
+		if got := time.Since(start); got != 3*time.Second {
+			t.Errorf("Done closed after %v, want 3s", got)
+		}
+		wantEnd(b, t, "at the deadline", context.DeadlineExceeded)
+		b.Stop()
+		wantEnd(b, t, "after Stop", context.DeadlineExceeded)
+	})
 }
 
 // stopped returns b, which is stopped when the test ends.
@@ -97,7 +92,7 @@ func TestBoundTakesTheSoonerDeadline(t *testing.T) {
 			if got := time.Since(start); got != time.Second {
 				t.Errorf("over %s: Done closed after %v, want 1s", name, got)
 			}
-			check(b, t, "over "+name, context.DeadlineExceeded)
+			wantEnd(b, t, "over "+name, context.DeadlineExceeded)
 		}
 	})
 }
@@ -117,58 +112,53 @@ func TestBoundEndsWithItsParent(t *testing.T) {
 		cancel(cause)
 		synctest.Wait()
 		for what, ctx := range map[string]context.Context{"bounded": b, "nested": nested} {
-			check(ctx, t, what, context.Canceled)
+			wantEnd(ctx, t, what, context.Canceled)
 			if got := context.Cause(ctx); !errors.Is(got, cause) {
 				t.Errorf("%s: cause %v, want the parent's", what, got)
 			}
 		}
-		check(driver.Bound(parent, time.Minute), t, "made after the end", context.Canceled)
+		wantEnd(driver.Bound(parent, time.Minute), t, "made after the end", context.Canceled)
 	})
 }
 
 func TestBoundStop(t *testing.T) {
 	t.Parallel()
-	for name, parent := range map[string]func(*testing.T) context.Context{
+	check.EachInFakeTime(t, map[string]func(*testing.T) context.Context{
 		"endless": endless, "cancellable": func(t *testing.T) context.Context { return t.Context() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				asked, unasked := driver.Bound(parent(t), time.Second), driver.Bound(parent(t), time.Second)
-				done := asked.Done()
-				for _, b := range []*driver.Bounded{asked, unasked} {
-					b.Stop()
-					b.Stop()
-				}
-				if !closed(done) {
-					t.Error("Stop leaves those who wait for Done")
-				}
-				check(asked, t, "Done asked before Stop", context.Canceled)
-				check(unasked, t, "Done asked after Stop", context.Canceled)
-				advance(time.Hour)
-				// An ended context keeps its error: who waits compares it with what was seen
-				// before.
-				check(asked, t, "stopped, past its deadline", context.Canceled)
-				check(unasked, t, "stopped, past its deadline", context.Canceled)
-			})
-		})
-	}
+	}, func(t *testing.T, parent func(*testing.T) context.Context) {
+		asked, unasked := driver.Bound(parent(t), time.Second), driver.Bound(parent(t), time.Second)
+		done := asked.Done()
+		for _, b := range []*driver.Bounded{asked, unasked} {
+			b.Stop()
+			b.Stop()
+		}
+		if !check.Closed(done) {
+			t.Error("Stop leaves those who wait for Done")
+		}
+		wantEnd(asked, t, "Done asked before Stop", context.Canceled)
+		wantEnd(unasked, t, "Done asked after Stop", context.Canceled)
+		check.Advance(time.Hour)
+		// An ended context keeps its error: who waits compares it with what was seen
+		// before.
+		wantEnd(asked, t, "stopped, past its deadline", context.Canceled)
+		wantEnd(unasked, t, "stopped, past its deadline", context.Canceled)
+	})
 }
 
 // Once Err returns an error, Done is closed.
 func TestBoundErrMeansDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		check(driver.Bound(endless(t), -time.Second), t, "bounded by a negative time", context.DeadlineExceeded)
-		if !closed(driver.Bound(endless(t), -time.Second).Done()) {
+		wantEnd(driver.Bound(endless(t), -time.Second), t, "bounded by a negative time", context.DeadlineExceeded)
+		if !check.Closed(driver.Bound(endless(t), -time.Second).Done()) {
 			t.Error("bounded by a negative time: Done is open at first")
 		}
 		b := driver.Bound(endless(t), time.Second)
 		done := b.Done()
 		timer := time.NewTimer(time.Second) // after b's: at the same instant either may come first
 		<-timer.C
-		if err := b.Err(); err == nil || !closed(done) {
-			t.Errorf("at the deadline Err is %v, and Done closed: %v", err, closed(done))
+		if err := b.Err(); err == nil || !check.Closed(done) {
+			t.Errorf("at the deadline Err is %v, and Done closed: %v", err, check.Closed(done))
 		}
 		b.Stop()
 	})
@@ -184,7 +174,7 @@ func TestBoundIsAParent(t *testing.T) {
 		child, cancel := context.WithCancel(b)
 		defer cancel()
 		<-child.Done()
-		check(child, t, "child", context.DeadlineExceeded)
+		wantEnd(child, t, "child", context.DeadlineExceeded)
 		b.Stop()
 
 		b = driver.Bound(endless(t), time.Second)
@@ -192,7 +182,7 @@ func TestBoundIsAParent(t *testing.T) {
 		defer cancel()
 		b.Stop()
 		synctest.Wait()
-		check(child, t, "child of a stopped one", context.Canceled)
+		wantEnd(child, t, "child of a stopped one", context.Canceled)
 	})
 }
 
@@ -254,8 +244,8 @@ func TestBoundAtOnce(t *testing.T) {
 			wg.Go(f)
 		}
 		wg.Wait()
-		if b.Err() == nil || !closed(b.Done()) {
-			t.Fatalf("Err %v, Done closed: %v", b.Err(), closed(b.Done()))
+		if b.Err() == nil || !check.Closed(b.Done()) {
+			t.Fatalf("Err %v, Done closed: %v", b.Err(), check.Closed(b.Done()))
 		}
 	}
 }

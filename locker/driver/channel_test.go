@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -35,7 +36,7 @@ func TestChannel(t *testing.T) {
 		t.Errorf("Info: %v, want the driver's", got)
 	}
 	_, err := c.Subscribe(t.Context())
-	wantError(t, "Subscribe", err, errListening)
+	check.Error(t, "Subscribe", err, errListening)
 	if one.channel != "{a}:wake" || one.ctx != t.Context() {
 		t.Errorf("the driver was asked for %q with %v", one.channel, one.ctx)
 	}
@@ -51,7 +52,7 @@ func TestZeroChannel(t *testing.T) {
 		t.Errorf("zero: %v, name %q, info %v", c.IsZero(), c.Name(), c.Info())
 	}
 	sub, err := c.Subscribe(t.Context())
-	wantError(t, "Subscribe", err, errors.ErrUnsupported)
+	check.Error(t, "Subscribe", err, errors.ErrUnsupported)
 	if sub != nil {
 		t.Error("a subscription beside the error")
 	}

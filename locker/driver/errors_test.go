@@ -10,6 +10,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -181,7 +182,7 @@ func TestNotSent(t *testing.T) {
 		t.Errorf("NotSent(nil) = %v, want nil", err)
 	}
 	err := driver.NotSent(io.EOF)
-	wantError(t, "NotSent(EOF)", err, driver.ErrNotSent, io.EOF)
+	check.Error(t, "NotSent(EOF)", err, driver.ErrNotSent, io.EOF)
 	if errors.Is(io.EOF, driver.ErrNotSent) || errors.Is(err, driver.ErrClosed) {
 		t.Error("EOF by itself is not sent, or what is not sent is closed")
 	}
@@ -190,7 +191,7 @@ func TestNotSent(t *testing.T) {
 			t.Errorf("NotSent(%v) = %v, want it as it is", marked, got)
 		}
 	}
-	wantError(t, "ErrClosed", driver.ErrClosed, driver.ErrNotSent)
+	check.Error(t, "ErrClosed", driver.ErrClosed, driver.ErrNotSent)
 	if errors.Is(driver.ErrNotSent, driver.ErrClosed) {
 		t.Error("what is not sent is closed")
 	}
@@ -203,7 +204,7 @@ func TestInvalidError(t *testing.T) {
 	if !errors.As(err, &ie) || ie.What != "Request.TTL" || ie.Got != "1ns" || ie.Allowed != "1ms to 576h" {
 		t.Errorf("%v: parts %+v", err, ie)
 	}
-	wantError(t, "Invalid", err, driver.ErrInvalid)
+	check.Error(t, "Invalid", err, driver.ErrInvalid)
 	if want := "invalid Request.TTL: 1ns; allowed: 1ms to 576h"; ie.Error() != want {
 		t.Errorf("Error() = %q, want %q", ie.Error(), want)
 	}
@@ -214,5 +215,29 @@ func TestCodeOfAllocates(t *testing.T) {
 	err := wrap(serverError("MOVED 1 a:1"))
 	if n := testing.AllocsPerRun(100, func() { _, _ = driver.CodeOf(nil), driver.CodeOf(err) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+func TestFinal(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("no number")
+	err := fmt.Errorf("acquire: %w", driver.Permanent(cause))
+	if !errors.Is(err, driver.ErrPermanent) || !errors.Is(err, cause) || err.Error() != "acquire: no number" {
+		t.Errorf("%v does not match ErrPermanent and its cause, or says more", err)
+	}
+	if driver.Transient(err) || driver.NotExecuted(err) {
+		t.Error("a final answer passes, or was not executed")
+	}
+	if driver.Permanent(nil) != nil {
+		t.Error("Permanent(nil) is an error")
+	}
+}
+
+// WaitRefused reports the refusal of a WAIT, not that of a script.
+func TestWaitRefused(t *testing.T) {
+	t.Parallel()
+	refused := serverError("NOPERM no WAIT")
+	if driver.WaitRefused(refused) || driver.WaitRefused(nil) || !driver.WaitRefused(&driver.WaitError{Err: refused}) {
+		t.Error("WaitRefused does not tell whose refusal it was")
 	}
 }

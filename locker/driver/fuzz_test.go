@@ -47,7 +47,8 @@ func checkSiblings(t *testing.T, key string) {
 		if fence != "" || wake != "" || hashed(key+"x") == hashed(key) || hashed("{"+key+"}x") == hashed(key) {
 			t.Errorf("%q could have siblings; there are said to be none, or %q and %q", key, fence, wake)
 		}
-	case slot(fence) != slot(key) || slot(wake) != slot(key) || fence == key || wake == key || fence == wake:
+	case slot(fence) != slot(key) || slot(wake) != slot(key) || fence == key || wake == key || fence == wake ||
+		!strings.Contains(fence, key) || !strings.HasSuffix(fence, driver.FenceSuffix) || !strings.HasSuffix(wake, driver.WakeSuffix):
 		t.Errorf("%q and %q are not beside %q: slots %d, %d, %d", fence, wake, key, slot(fence), slot(wake), slot(key))
 	}
 }

@@ -2,7 +2,6 @@ package driver_test
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -120,21 +119,9 @@ func TestSiblingSharesTheSlot(t *testing.T) {
 	}
 	none := 0
 	for _, key := range keys {
-		for _, suffix := range []string{driver.FenceSuffix, driver.WakeSuffix} {
-			sibling, ok := driver.Sibling(key, suffix)
-			if ok != driver.HasSibling(key) {
-				t.Fatalf("Sibling(%q) says %v, HasSibling %v", key, ok, driver.HasSibling(key))
-			}
-			if ok {
-				if slot(sibling) != slot(key) || sibling == key || !strings.HasSuffix(sibling, suffix) || !strings.Contains(sibling, key) {
-					t.Fatalf("Sibling(%q) = %q: slots %d and %d", key, sibling, slot(key), slot(sibling))
-				}
-				continue
-			}
+		checkSiblings(t, key)
+		if !driver.HasSibling(key) {
 			none++
-			if sibling != "" || hashed(key+suffix) == hashed(key) || hashed("{"+key+"}"+suffix) == hashed(key) {
-				t.Fatalf("Sibling(%q) = %q, none; but it could have one", key, sibling)
-			}
 		}
 	}
 	if none == 0 {

@@ -6,37 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
-
-func TestReply(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		in   any
-		want []any // nil, int64 or string
-	}{
-		{"nil", nil, []any{nil}},
-		{"int64", int64(math.MaxInt64), []any{int64(math.MaxInt64)}},
-		{"int", -1, []any{int64(-1)}},
-		{"string", "", []any{""}},
-		{"bytes", []byte("a\x00\xff"), []any{"a\x00\xff"}},
-		{"empty list", []any{}, []any{}},
-		{"nil list", []any(nil), []any{}},
-		{"list of one nil", []any{nil}, []any{nil}},
-		{"list", []any{int64(1), nil, "x", []byte("y"), 2}, []any{int64(1), nil, "x", "y", int64(2)}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r, err := driver.NewReply(tt.in)
-			if err != nil {
-				t.Fatalf("NewReply: %v", err)
-			}
-			checkReply(t, r, tt.want)
-		})
-	}
-}
 
 func TestReplyPart(t *testing.T) {
 	t.Parallel()
@@ -73,11 +45,6 @@ func TestReplyPart(t *testing.T) {
 	}
 }
 
-func TestZeroReplyIsNil(t *testing.T) {
-	t.Parallel()
-	checkReply(t, driver.Reply{}, []any{nil})
-}
-
 // checkReply checks that r has exactly the values want.
 func checkReply(t *testing.T, r driver.Reply, want []any) {
 	t.Helper()
@@ -105,7 +72,7 @@ func checkReply(t *testing.T, r driver.Reply, want []any) {
 
 func TestReplyRefuses(t *testing.T) {
 	t.Parallel()
-	for name, in := range map[string]any{
+	check.Each(t, map[string]any{
 		"float":            1.5,
 		"bool":             true,
 		"uint64":           uint64(1),
@@ -115,16 +82,13 @@ func TestReplyRefuses(t *testing.T) {
 		"map":              map[string]any{"a": 1},
 		"error in a list":  []any{errors.New("WRONGTYPE")},
 		"pointer to int64": new(int64),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r, err := driver.NewReply(in)
-			if err == nil {
-				t.Fatalf("NewReply(%v) = %v, want an error", in, r)
-			}
-			checkReply(t, r, []any{nil})
-		})
-	}
+	}, func(t *testing.T, in any) {
+		r, err := driver.NewReply(in)
+		if err == nil {
+			t.Fatalf("NewReply(%v) = %v, want an error", in, r)
+		}
+		checkReply(t, r, []any{nil})
+	})
 	_, err := driver.NewReply([]any{nil, []any{}})
 	if err == nil || !strings.Contains(err.Error(), "item 1") {
 		t.Errorf("error %v does not say which item", err)
