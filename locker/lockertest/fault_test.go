@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -21,17 +22,17 @@ func TestFailAcquire(t *testing.T) {
 	l.FailAcquire(errFirst)
 	l.FailAcquire(&locker.ContentionError{Name: "a", Owner: "ghost"})
 	_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
-	wantError(t, "first", err, errFirst)
+	check.Error(t, "first", err, errFirst)
 	wantOp(t, err, "acquire")
 	_, err = l.Acquire(t.Context(), locker.Request{Name: "a"})
-	wantError(t, "second", err, locker.ErrNotAcquired)
+	check.Error(t, "second", err, locker.ErrNotAcquired)
 	if state := inspect(t, l, "a"); state.Held {
 		t.Errorf("state %+v, want that a failure has no effect", state)
 	}
 	lock := acquire(t, l, locker.Request{Name: "a"})
 	l.FailAcquire(errSecond)
 	_, err = locker.Resume(t.Context(), l, lock.Handle())
-	wantError(t, "resume", err, errSecond)
+	check.Error(t, "resume", err, errSecond)
 	wantOp(t, err, "resume")
 	if err := lock.Renew(t.Context(), 0); err != nil {
 		t.Errorf("Renew after the failed resume: %v", err)
@@ -46,14 +47,14 @@ func TestFailRenew(t *testing.T) {
 		deadline := lock.Deadline()
 		l.FailRenew(locker.ErrUnknownOutcome)
 		l.FailRenew(locker.ErrNotHeld)
-		advance(time.Second)
+		check.Advance(time.Second)
 		err := lock.Renew(t.Context(), 0)
-		wantError(t, "first renewal", err, locker.ErrUnknownOutcome)
+		check.Error(t, "first renewal", err, locker.ErrUnknownOutcome)
 		wantOp(t, err, "renew")
 		if !lock.Deadline().Equal(deadline) || lock.Err() != nil {
 			t.Errorf("%v until %v: a renewal of unknown outcome changed it", lock, lock.Deadline())
 		}
-		wantError(t, "second renewal", lock.Renew(t.Context(), 0), locker.ErrLost)
+		check.Error(t, "second renewal", lock.Renew(t.Context(), 0), locker.ErrLost)
 		select {
 		case <-lock.Done():
 		default:
@@ -69,12 +70,12 @@ func TestFailRelease(t *testing.T) {
 		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
 		l.FailRelease(locker.ErrUnknownOutcome)
 		err := lock.Release(t.Context())
-		wantError(t, "Release", err, locker.ErrUnknownOutcome)
+		check.Error(t, "Release", err, locker.ErrUnknownOutcome)
 		wantOp(t, err, "release")
 		if !inspect(t, l, "a").Held {
 			t.Error("a release that failed freed the name")
 		}
-		advance(time.Minute)
+		check.Advance(time.Minute)
 		release(t, acquire(t, l, locker.Request{Name: "a"}))
 	})
 }
@@ -83,7 +84,7 @@ func TestFailNil(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
 	for _, fail := range []func(error){l.FailAcquire, l.FailRenew, l.FailRelease} {
-		panics(t, func() { fail(nil) })
+		check.Panics(t, nil, func() { fail(nil) })
 	}
 }
 
@@ -103,12 +104,12 @@ func TestExpire(t *testing.T) {
 	if !l.Expire("a") {
 		t.Error("Expire says that there was no hold")
 	}
-	wantError(t, "AfterDone", <-told, locker.ErrLost)
+	check.Error(t, "AfterDone", <-told, locker.ErrLost)
 	for _, lock := range []*locker.Lock{first, second} {
 		<-lock.Done()
-		wantError(t, "Err", lock.Err(), locker.ErrLost)
-		wantError(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
-		wantError(t, "Release", lock.Release(t.Context()), locker.ErrLost)
+		check.Error(t, "Err", lock.Err(), locker.ErrLost)
+		check.Error(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
+		check.Error(t, "Release", lock.Release(t.Context()), locker.ErrLost)
 	}
 	if other.Err() != nil {
 		t.Errorf("a lock of another name is lost: %v", other.Err())
@@ -124,11 +125,8 @@ func TestExpireDuringAcquire(t *testing.T) {
 	ctx := locktrace.With(t.Context(), &locktrace.Trace{
 		Acquired: func(context.Context, locktrace.AcquiredInfo) { l.Expire("a") },
 	})
-	lock, err := l.Acquire(ctx, locker.Request{Name: "a"})
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
-	wantError(t, "Err", lock.Err(), locker.ErrLost)
+	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "a"}))
+	check.Error(t, "Err", lock.Err(), locker.ErrLost)
 }
 
 func TestForget(t *testing.T) {
@@ -145,8 +143,8 @@ func TestForget(t *testing.T) {
 		t.Errorf("the holder was told: %v", lock.Err())
 	}
 	next := acquire(t, l, locker.Request{Name: "a", Fenced: true})
-	wantError(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
-	wantError(t, "Release", lock.Release(t.Context()), locker.ErrLost)
+	check.Error(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
+	check.Error(t, "Release", lock.Release(t.Context()), locker.ErrLost)
 	if next.Err() != nil || !inspect(t, l, "a").Held || next.Fence() <= lock.Fence() {
 		t.Errorf("the next holder has %v, want it untouched, with a fence above %d", next, lock.Fence())
 	}
@@ -158,56 +156,36 @@ func TestHold(t *testing.T) {
 	l.FailAcquire(errFirst)
 	other := l.Hold(locker.Request{Name: "a", Owner: "other", Note: "host 2"})
 	_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
-	wantError(t, "Acquire", err, errFirst) // Hold left it
+	check.Error(t, "Acquire", err, errFirst) // Hold left it
 	_, err = l.Acquire(t.Context(), locker.Request{Name: "a"})
 	var ce *locker.ContentionError
 	if !errors.As(err, &ce) || ce.Owner != "other" || ce.Note != "host 2" {
 		t.Errorf("Acquire: %v, want a refusal by other", err)
 	}
-	panics(t, func() { l.Hold(locker.Request{Name: "a"}) })
-	panics(t, func() { l.Hold(locker.Request{}) })
-	panics(t, func() { l.Hold(locker.Request{Name: "a", Resume: other.Handle()}) })
+	check.Panics(t, nil, func() { l.Hold(locker.Request{Name: "a"}) })
+	check.Panics(t, nil, func() { l.Hold(locker.Request{}) })
+	check.Panics(t, nil, func() { l.Hold(locker.Request{Name: "a", Resume: other.Handle()}) })
 	release(t, other)
 	acquire(t, l, locker.Request{Name: "a"})
 }
 
-func panics(t *testing.T, f func()) {
-	t.Helper()
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	f()
-}
-
-// giveBack undoes an attempt as a quorum does whose other nodes failed.
-func giveBack(lock *locker.Lock) (err error) {
-	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-		_, err = inner.Do(context.Background(), lease.Op{Kind: lease.OpUndo})
-		return inner
-	})
-	return err
-}
-
 // A resume that is undone leaves the hold to whom it was taken from, with the lease that it had
-// by then.
-func TestGiveBack(t *testing.T) {
+// by then. No resume shortens a lease.
+func TestUndoOfAResume(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := lockertest.New()
 		old := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
-		resumed, err := l.Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Hour, Resume: old.Handle()})
-		wantError(t, "resume", err)
-		wantError(t, "undo", giveBack(resumed))
-		wantError(t, "renewal of what was undone", resumed.Renew(t.Context(), 0), locker.ErrLost)
-		if s := inspect(t, l, "a"); !s.Held || s.Left != time.Hour {
+		resumed := acquire(t, l, locker.Request{Name: "a", TTL: time.Hour, Resume: old.Handle()})
+		resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+			_, err := inner.Do(t.Context(), lease.Op{Kind: lease.OpUndo}) // as a quorum does whose other nodes failed
+			check.Error(t, "undo", err)
+			return inner
+		})
+		check.Error(t, "renewal by the old one", old.Renew(t.Context(), 0))
+		acquire(t, l, locker.Request{Name: "a", TTL: time.Minute, Resume: old.Handle()})
+		if s := inspect(t, l, "a"); s.Left != time.Hour {
 			t.Errorf("state %+v, want it held for an hour", s)
-		}
-		wantError(t, "renewal by the old one", old.Renew(t.Context(), 0))
-		wantError(t, "undo of an acquire", giveBack(old))
-		if s := inspect(t, l, "a"); s.Held {
-			t.Errorf("state %+v after it was undone", s)
 		}
 	})
 }

@@ -57,24 +57,3 @@ func TestWholeMilliseconds(t *testing.T) {
 		}
 	})
 }
-
-func TestResumeKeeps(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Hour})
-	h := lock.Handle()
-	again, err := l.Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Second, Resume: h})
-	if err != nil {
-		t.Fatalf("Resume: %v", err)
-	}
-	if again.Owner() != lock.Owner() || again.Fence() != 0 {
-		t.Errorf("resumed %v, want the random owner %s and no fence", again, lock.Owner())
-	}
-	if left := time.Until(again.Deadline()); left < 50*time.Minute {
-		t.Errorf("%v left, want the hour: a resume shortens no lease", left)
-	}
-	fenced := acquire(t, l, locker.Request{Name: "b", Fenced: true})
-	if again := locker.Must(locker.Resume(t.Context(), l, fenced.Handle())); again.Fence() <= fenced.Fence() {
-		t.Errorf("resumed with the fence %d, was %d", again.Fence(), fenced.Fence())
-	}
-}

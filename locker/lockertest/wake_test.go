@@ -9,25 +9,22 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // whenWoken is a retry that tries again only when it is woken, or at the end of the lease.
-func whenWoken(t *testing.T, l locker.Locker) locker.Locker {
-	t.Helper()
-	mw, err := retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(24 * time.Hour) }})
-	if err != nil {
-		t.Fatalf("retry.New: %v", err)
-	}
-	return mw(l)
+func whenWoken(l locker.Locker) locker.Locker {
+	policy := func() backoff.BackOff { return backoff.NewConstantBackOff(24 * time.Hour) }
+	return locker.Must(retry.New(retry.Config{Policy: policy}))(l)
 }
 
 // Whatever frees a name wakes those who wait for it, in every process.
 func TestWakeUps(t *testing.T) {
 	t.Parallel()
-	for what, free := range map[string]func(*lockertest.Locker, *locker.Lock){
+	check.EachInFakeTime(t, map[string]func(*lockertest.Locker, *locker.Lock){
 		"Release": func(_ *lockertest.Locker, lock *locker.Lock) { _ = lock.Release(context.Background()) },
 		"ReleaseHandle": func(l *lockertest.Locker, lock *locker.Lock) {
 			_ = l.ReleaseHandle(context.Background(), lock.Handle())
@@ -39,28 +36,23 @@ func TestWakeUps(t *testing.T) {
 			_ = lock.Release(context.Background())
 			l.SetOutage(lockertest.NoOutage)
 		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l, start := lockertest.New(), time.Now()
-				held := l.Hold(locker.Request{Name: "a", TTL: time.Hour})
-				done := make(chan error)
-				for range 2 {
-					go func() {
-						done <- locker.Do(t.Context(), whenWoken(t, l), locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return nil })
-					}()
-				}
-				synctest.Wait()
-				free(l, held)
-				wantError(t, "first waiter", <-done)
-				wantError(t, "second waiter", <-done)
-				if took := time.Since(start); took > time.Second {
-					t.Errorf("the waiters were done after %v", took)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, free func(*lockertest.Locker, *locker.Lock)) {
+		l, start := lockertest.New(), time.Now()
+		held := l.Hold(locker.Request{Name: "a", TTL: time.Hour})
+		done := make(chan error)
+		for range 2 {
+			go func() {
+				done <- locker.Do(t.Context(), whenWoken(l), locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return nil })
+			}()
+		}
+		synctest.Wait()
+		free(l, held)
+		check.Error(t, "first waiter", <-done)
+		check.Error(t, "second waiter", <-done)
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("the waiters were done after %v", took)
+		}
+	})
 }
 
 // A writer that waits keeps new readers out for five seconds; then they get in for as long.
@@ -71,19 +63,13 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 		reader := locker.Request{Name: "a", Mode: locker.Shared, TTL: time.Hour, NoWait: true}
 		acquire(t, l, reader)
 		writer := locker.Request{Name: "a", Owner: "w", Note: "writes"}
-		atOnce := writer
-		atOnce.NoWait = true
-		_, err := l.Acquire(t.Context(), atOnce)
-		wantError(t, "a writer that does not wait", err, locker.ErrNotAcquired)
-		release(t, acquire(t, l, reader))
-
 		for half := range 38 {
 			_, err := l.Acquire(t.Context(), writer)
 			var held *locker.ContentionError
 			if !errors.As(err, &held) || held.RetryAfter > time.Second {
 				t.Fatalf("a writer beside a reader: %v", err)
 			}
-			advance(250 * time.Millisecond)
+			check.Advance(250 * time.Millisecond)
 			lock, err := l.Acquire(t.Context(), reader)
 			if barred := half%20 < 10; barred != errors.Is(err, locker.ErrNotAcquired) {
 				t.Errorf("a reader after %d half seconds: %v", half, err)
@@ -93,9 +79,9 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 			} else if !errors.As(err, &held) || held.Owner != "w" || held.Note != "writes" || held.RetryAfter <= 0 {
 				t.Errorf("the refusal of a reader: %v", err)
 			}
-			advance(250 * time.Millisecond) // the writer tries again before its intent ends
+			check.Advance(250 * time.Millisecond) // the writer tries again before its intent ends
 		}
-		advance(time.Second)
+		check.Advance(time.Second)
 		release(t, acquire(t, l, reader)) // the writer has given up
 	})
 }
@@ -109,15 +95,15 @@ func TestReleaseWakesAllWhoFit(t *testing.T) {
 		acquired := make(chan error)
 		for range 3 {
 			go func() {
-				_, err := whenWoken(t, l).Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Hour})
+				_, err := whenWoken(l).Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Hour})
 				acquired <- err
 			}()
 		}
-		advance(time.Second)
+		check.Advance(time.Second)
 		start := time.Now()
 		release(t, all)
 		for range 3 {
-			wantError(t, "Acquire", <-acquired)
+			check.Error(t, "Acquire", <-acquired)
 		}
 		if took := time.Since(start); took != 0 {
 			t.Errorf("the waiters had their permits after %v", took)
@@ -128,27 +114,22 @@ func TestReleaseWakesAllWhoFit(t *testing.T) {
 // A waiter whose attempt met an outage tries again when that is over.
 func TestWaiterOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
-	for kind := range outages {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := lockertest.New()
-				l.Hold(locker.Request{Name: "a", TTL: 10 * time.Second})
-				acquired := make(chan error)
-				go func() {
-					_, err := whenWoken(t, l).Acquire(t.Context(), locker.Request{Name: "a"})
-					acquired <- err
-				}()
-				advance(time.Second)
-				l.SetOutage(kind)
-				advance(20 * time.Second)
-				start := time.Now()
-				l.SetOutage(lockertest.NoOutage)
-				wantError(t, "Acquire", <-acquired)
-				if took := time.Since(start); took != 0 {
-					t.Errorf("acquired %v after the outage", took)
-				}
-			})
-		})
-	}
+	check.EachInFakeTime(t, outages, func(t *testing.T, kind lockertest.Outage) {
+		l := lockertest.New()
+		l.Hold(locker.Request{Name: "a", TTL: 10 * time.Second})
+		acquired := make(chan error)
+		go func() {
+			_, err := whenWoken(l).Acquire(t.Context(), locker.Request{Name: "a"})
+			acquired <- err
+		}()
+		check.Advance(time.Second)
+		l.SetOutage(kind)
+		check.Advance(20 * time.Second)
+		start := time.Now()
+		l.SetOutage(lockertest.NoOutage)
+		check.Error(t, "Acquire", <-acquired)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("acquired %v after the outage", took)
+		}
+	})
 }
