@@ -10,32 +10,21 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/named"
 )
 
-func newLocks(t *testing.T, l locker.Locker, req locker.Request) *named.Locks {
-	t.Helper()
-	s, err := named.New(l, req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+func newLocks(l locker.Locker, req locker.Request) *named.Locks {
+	return locker.Must(named.New(l, req))
 }
 
 // want demands that err matches all of targets, or is nil if there are none.
 func want(t *testing.T, what string, err error, targets ...error) {
 	t.Helper()
-	if len(targets) == 0 && err != nil {
-		t.Errorf("%s: %v, want no error", what, err)
-	}
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			t.Errorf("%s: %v, want an error that matches %q", what, err, target)
-		}
-	}
+	check.Error(t, what, err, targets...)
 	if oe, ok := errors.AsType[*locker.OpError](err); err != nil && (!ok || oe.Name != "a") {
 		t.Errorf("%s: %v, want an OpError that names the lock", what, err)
 	}
@@ -59,30 +48,22 @@ func held(t *testing.T, l *lockertest.Locker, name string) bool {
 func TestLock(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(t, l, locker.Request{Note: "n", TTL: time.Hour})
-	want(t, "Unlock before Lock", s.Unlock(t.Context(), "a"), locker.ErrNotHeld)
-	for range 3 {
-		want(t, "Lock", s.Lock(t.Context(), "a"))
-		state, _ := l.Inspect(t.Context(), "a")
-		if state.Note != "n" || state.Left <= 59*time.Minute || !state.Held {
-			t.Errorf("state %+v, want it held as the Request says", state)
-		}
-		want(t, "Lock of another name", s.Lock(t.Context(), "b"))
-		wantKept(t, s, 2, 0)
-		want(t, "Unlock", s.Unlock(t.Context(), "a"))
-		want(t, "Unlock of another name", s.Unlock(t.Context(), "b"))
-		want(t, "a second Unlock", s.Unlock(t.Context(), "a"), locker.ErrNotHeld)
-		wantKept(t, s, 0, 0)
-		if held(t, l, "a") || held(t, l, "b") {
-			t.Error("it is still held")
-		}
+	s := newLocks(l, locker.Request{Note: "n", TTL: time.Hour})
+	want(t, "Lock", s.Lock(t.Context(), "a"))
+	if state := locker.Must(l.Inspect(t.Context(), "a")); state.Note != "n" || state.Left <= 59*time.Minute {
+		t.Errorf("state %+v, want it held as the Request says", state)
 	}
+	want(t, "Lock of another name", s.Lock(t.Context(), "b"))
+	wantKept(t, s, 2, 0)
+	want(t, "Unlock of another name", s.Unlock(t.Context(), "b"))
+	want(t, "Unlock", s.Unlock(t.Context(), "a"))
+	wantKept(t, s, 0, 0)
 }
 
 func TestTryLock(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(t, l, locker.Request{})
+	s := newLocks(l, locker.Request{})
 	try := func(want bool) {
 		t.Helper()
 		if ok, err := s.TryLock(t.Context(), "a"); ok != want || err != nil {
@@ -115,7 +96,7 @@ func TestTryLock(t *testing.T) {
 // Goroutines that lock one name exclude and wait for each other, over a Locker that does not wait.
 func TestLockWaitsForItsProcess(t *testing.T) {
 	t.Parallel()
-	s := newLocks(t, lockertest.New(), locker.Request{})
+	s := newLocks(lockertest.New(), locker.Request{})
 	inside := 0
 	var wg sync.WaitGroup
 	for range 8 {
@@ -137,30 +118,26 @@ func TestLockWaitsForItsProcess(t *testing.T) {
 // What ends a wait for another caller of this process.
 func TestLockGivesUp(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		maxWait, deadline time.Duration
 		want              []error
-	}{
+	}
+	check.EachInFakeTime(t, map[string]test{
 		"MaxWait": {time.Second, time.Hour, []error{locker.ErrNotAcquired, locker.ErrMaxWait}},
 		"ctx":     {0, time.Second, []error{locker.ErrNotAcquired, context.DeadlineExceeded}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newLocks(t, lockertest.New(), locker.Request{TTL: time.Hour, MaxWait: tt.maxWait})
-				want(t, "Lock", s.Lock(t.Context(), "a"))
-				ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
-				defer cancel()
-				start := time.Now()
-				want(t, "a second Lock", s.Lock(ctx, "a"), tt.want...)
-				if took := time.Since(start); took != time.Second {
-					t.Errorf("it took %v, want 1s", took)
-				}
-				want(t, "Unlock", s.Unlock(t.Context(), "a"))
-				wantKept(t, s, 0, 0)
-			})
-		})
-	}
+	}, func(t *testing.T, tt test) {
+		s := newLocks(lockertest.New(), locker.Request{TTL: time.Hour, MaxWait: tt.maxWait})
+		want(t, "Lock", s.Lock(t.Context(), "a"))
+		ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
+		defer cancel()
+		start := time.Now()
+		want(t, "a second Lock", s.Lock(ctx, "a"), tt.want...)
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("it took %v, want 1s", took)
+		}
+		want(t, "Unlock", s.Unlock(t.Context(), "a"))
+		wantKept(t, s, 0, 0)
+	})
 }
 
 // What is left of MaxWait after the wait in this process bounds the acquire.
@@ -169,7 +146,7 @@ func TestMaxWaitIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got time.Duration
 		l := lockertest.New()
-		s := newLocks(t, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		s := newLocks(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 			got = req.MaxWait
 			return l.Acquire(ctx, req)
 		}), locker.Request{MaxWait: time.Second})
@@ -188,7 +165,7 @@ func TestLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := lockertest.New()
-		s := newLocks(t, l, locker.Request{TTL: time.Second})
+		s := newLocks(l, locker.Request{TTL: time.Second})
 		want(t, "Lock", s.Lock(t.Context(), "a"))
 		waited := make(chan error, 1)
 		go func() { waited <- s.Lock(t.Context(), "a") }()
@@ -212,7 +189,7 @@ func TestLost(t *testing.T) {
 func TestLostUnheard(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(t, l, locker.Request{})
+	s := newLocks(l, locker.Request{})
 	want(t, "Lock", s.Lock(t.Context(), "a"))
 	l.Forget("a")
 	want(t, "Unlock", s.Unlock(t.Context(), "a"), locker.ErrLost)
@@ -225,7 +202,7 @@ func TestLostUnheard(t *testing.T) {
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(t, l, locker.Request{})
+	s := newLocks(l, locker.Request{})
 	ann, bob := locker.WithOwner(t.Context(), "ann"), locker.WithOwner(t.Context(), "bob")
 	want(t, "Lock", s.Lock(ann, "a"))
 	want(t, "Unlock by another owner", s.Unlock(bob, "a"), locker.ErrNotHeld)
@@ -249,7 +226,7 @@ func TestOwners(t *testing.T) {
 func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(t, l, locker.Request{})
+	s := newLocks(l, locker.Request{})
 	want(t, "Lock", s.Lock(t.Context(), "a"))
 	l.FailRelease(locker.ErrUnknownOutcome)
 	want(t, "Unlock", s.Unlock(t.Context(), "a"), locker.ErrUnknownOutcome)
@@ -261,7 +238,7 @@ func TestReleaseFails(t *testing.T) {
 
 func TestPanicFreesTheName(t *testing.T) {
 	t.Parallel()
-	s := newLocks(t, locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("the Locker's") }), locker.Request{})
+	s := newLocks(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("the Locker's") }), locker.Request{})
 	func() {
 		defer func() { _ = recover() }()
 		_ = s.Lock(t.Context(), "a")
@@ -274,7 +251,7 @@ func TestBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := lockertest.New()
-		s := newLocks(t, l, locker.Request{})
+		s := newLocks(l, locker.Request{})
 		for i := range named.MaxLost + 10 {
 			name := fmt.Sprint("a", i)
 			if err := s.Lock(t.Context(), name); err != nil {
@@ -293,14 +270,6 @@ func TestBounded(t *testing.T) {
 	})
 }
 
-// semaphore is a Locker that says that it is one.
-type semaphore struct {
-	locker.Locker
-	permits int
-}
-
-func (s semaphore) Permits() int { return s.permits }
-
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
@@ -309,7 +278,7 @@ func TestNewRefuses(t *testing.T) {
 		req locker.Request
 	}{
 		"locker":    {nil, locker.Request{}},
-		"semaphore": {semaphore{l, 2}, locker.Request{}},
+		"semaphore": {lockertest.NewSemaphore(2), locker.Request{}},
 		"name":      {l, locker.Request{Name: "a"}},
 		"mode":      {l, locker.Request{Mode: locker.Shared}},
 		"TTL":       {l, locker.Request{TTL: 1}},
@@ -320,7 +289,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: %v, %v; want an InvalidError", name, s, err)
 		}
 	}
-	s := newLocks(t, l, locker.Request{})
+	s := newLocks(lockertest.NewSemaphore(1), locker.Request{})
 	for name, err := range map[string]error{
 		"Lock without ctx":    s.Lock(nil, "a"),   //nolint:staticcheck // nil on purpose
 		"Unlock without ctx":  s.Unlock(nil, "a"), //nolint:staticcheck // nil on purpose
