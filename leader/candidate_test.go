@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -44,33 +45,6 @@ func TestPauses(t *testing.T) {
 				t.Errorf("pause %d is %v, want %ds", i, got, want)
 			}
 		}
-	})
-}
-
-// IsLeader is never nil past the Deadline, although nothing has been noticed by then.
-func TestIsLeaderPastTheDeadline(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const ttl = 10 * time.Second
-		l := lockertest.New() // without renewal
-		a := run(t, l, leader.Config{TTL: ttl})
-		term := a.leads()
-		began := time.Now()
-		for {
-			_, leads := a.Term()
-			if past := time.Since(began); leads != (past < ttl) {
-				t.Errorf("after %v of %v it says %t", past, ttl, leads)
-			}
-			if !leads {
-				break
-			}
-			time.Sleep(ttl / 100) //nolint:forbidigo // fake time
-		}
-		if next := a.leads(); next <= term {
-			t.Errorf("term %d after %d", next, term)
-		}
-		a.stop()
-		match(t, a.result())
 	})
 }
 
@@ -120,7 +94,7 @@ func TestRunIsStopped(t *testing.T) {
 		match(t, leader.Run(ctx, wrap(l), leader.Config{Name: name, Lead: lead}))
 		match(t, leader.Run(t.Context(), l, leader.Config{ // which does not wait
 			Name: name, Lead: lead,
-			Policy: func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
+			Policy: twice,
 		}), locker.ErrNotAcquired)
 		match(t, held.Release(t.Context()))
 
@@ -138,7 +112,7 @@ func TestRunIsStopped(t *testing.T) {
 func TestSecondRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := run(t, wrap(lockertest.New()), leader.Config{})
+		a := run(t, wrap(lockertest.NewSemaphore(1)), leader.Config{})
 		a.leads()
 		match(t, a.Run(t.Context()), locker.ErrInvalid)
 		a.stop()
@@ -150,40 +124,30 @@ func TestSecondRun(t *testing.T) {
 	})
 }
 
-// semaphore is a Locker that says that it is one.
-type semaphore struct {
-	locker.Locker
-	permits int
-}
-
-func (s semaphore) Permits() int { return s.permits }
-
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	lead := func(context.Context, int64) error { return nil }
 	l := lockertest.New()
-	for what, tc := range map[string]struct {
+	type test struct {
 		l   locker.Locker
 		cfg leader.Config
-	}{
+	}
+	check.Each(t, map[string]test{
 		"no Locker":             {nil, leader.Config{Name: name, Lead: lead}},
-		"a semaphore":           {semaphore{l, 2}, leader.Config{Name: name, Lead: lead}},
+		"a semaphore":           {lockertest.NewSemaphore(2), leader.Config{Name: name, Lead: lead}},
 		"no name":               {l, leader.Config{Lead: lead}},
 		"no Lead":               {l, leader.Config{Name: name}},
 		"a TTL below 0":         {l, leader.Config{Name: name, Lead: lead, TTL: -1}},
 		"a TTL too long":        {l, leader.Config{Name: name, Lead: lead, TTL: locker.MaxTTL + 1}},
 		"a note too long":       {l, leader.Config{Name: name, Lead: lead, Note: strings.Repeat("x", locker.MaxNameLen+1)}},
 		"a StopTimeout below 0": {l, leader.Config{Name: name, Lead: lead, StopTimeout: -1}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			err := leader.Run(t.Context(), tc.l, tc.cfg)
-			match(t, err, locker.ErrInvalid)
-			if _, ok := errors.AsType[*locker.InvalidError](err); !ok {
-				t.Errorf("%T is no *InvalidError", err)
-			}
-		})
-	}
+	}, func(t *testing.T, tc test) {
+		err := leader.Run(t.Context(), tc.l, tc.cfg)
+		match(t, err, locker.ErrInvalid)
+		if _, ok := errors.AsType[*locker.InvalidError](err); !ok {
+			t.Errorf("%T is no *InvalidError", err)
+		}
+	})
 	match(t, leader.Run(nil, l, leader.Config{Name: name, Lead: lead}), locker.ErrInvalid) //nolint:staticcheck // a nil ctx is refused
 	unfenced := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return nil, errors.ErrUnsupported })
 	match(t, leader.Run(t.Context(), unfenced, leader.Config{Name: name, Lead: lead}), errors.ErrUnsupported)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
@@ -105,12 +106,5 @@ func (r *runner) isLeader(want int64) {
 // match checks that err matches all of want, or that it is nil if there are none.
 func match(t *testing.T, err error, want ...error) {
 	t.Helper()
-	if len(want) == 0 && err != nil {
-		t.Errorf("error %v, want none", err)
-	}
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v, want one that matches %v", err, w)
-		}
-	}
+	check.Error(t, "error", err, want...)
 }

@@ -14,10 +14,7 @@ import (
 func TestTermEndsByTheClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lock, err := lockertest.New().Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Minute, Fenced: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := locker.Must(lockertest.New().Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Minute, Fenced: true}))
 		unnoticed := &term{lock: lock, ctx: t.Context()}
 		if !unnoticed.leads() {
 			t.Error("it does not lead at the beginning")

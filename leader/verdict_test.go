@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -19,11 +20,12 @@ func TestAfterTerm(t *testing.T) {
 		errRelease = errors.New("release failed")
 		errLost    = &locker.LostError{Name: "a"}
 	)
-	for what, tc := range map[string]struct {
+	type test struct {
 		outcome
 		again bool
 		want  []error
-	}{
+	}
+	check.Each(t, map[string]test{
 		"the work is done":                        {outcome{}, false, nil},
 		"done, and the release failed":            {outcome{release: errRelease}, false, []error{errRelease}},
 		"the work failed":                         {outcome{lead: errWork}, true, []error{errWork}},
@@ -41,23 +43,20 @@ func TestAfterTerm(t *testing.T) {
 		"it says cancelled, but its ctx goes on":  {outcome{lead: context.Canceled}, true, []error{context.Canceled}},
 		"released by somebody else":               {outcome{lost: locker.ErrReleased}, false, nil},
 		"released by somebody else, and it fails": {outcome{lost: locker.ErrReleased, lead: errWork}, true, []error{errWork}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			got := afterTerm(tc.outcome)
-			if got.again != tc.again {
-				t.Errorf("again is %t", got.again)
+	}, func(t *testing.T, tc test) {
+		got := afterTerm(tc.outcome)
+		if got.again != tc.again {
+			t.Errorf("again is %t", got.again)
+		}
+		if len(tc.want) == 0 && got.err != nil {
+			t.Errorf("error %v, want none", got.err)
+		}
+		for _, want := range tc.want {
+			if !errors.Is(got.err, want) {
+				t.Errorf("error %v, want one that matches %v", got.err, want)
 			}
-			if len(tc.want) == 0 && got.err != nil {
-				t.Errorf("error %v, want none", got.err)
-			}
-			for _, want := range tc.want {
-				if !errors.Is(got.err, want) {
-					t.Errorf("error %v, want one that matches %v", got.err, want)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 func TestIsContextErr(t *testing.T) {
@@ -85,12 +84,13 @@ func TestIsContextErr(t *testing.T) {
 
 func TestAfterAcquire(t *testing.T) {
 	t.Parallel()
-	for what, tc := range map[string]struct {
+	type test struct {
 		stopped bool
 		err     error
 		again   bool
 		nil     bool
-	}{
+	}
+	check.Each(t, map[string]test{
 		"stopped":            {stopped: true, err: context.Canceled, nil: true},
 		"held by another":    {err: &locker.ContentionError{}, again: true},
 		"an outage":          {err: errors.New("connection refused"), again: true},
@@ -100,15 +100,12 @@ func TestAfterAcquire(t *testing.T) {
 		"no tokens":          {err: errors.ErrUnsupported},
 		"no permission":      {err: &driver.ServerError{Text: "NOPERM this user"}},
 		"another type":       {err: &driver.ServerError{Text: "WRONGTYPE Operation"}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			got := afterAcquire(tc.stopped, tc.err)
-			if got.again != tc.again || (got.err == nil) != tc.nil {
-				t.Errorf("got %+v", got)
-			}
-		})
-	}
+	}, func(t *testing.T, tc test) {
+		got := afterAcquire(tc.stopped, tc.err)
+		if got.again != tc.again || (got.err == nil) != tc.nil {
+			t.Errorf("got %+v", got)
+		}
+	})
 }
 
 func TestView(t *testing.T) {
@@ -123,7 +120,7 @@ func TestView(t *testing.T) {
 		yield bool
 		want  Leader
 	}
-	for what, looks := range map[string][]look{
+	check.Each(t, map[string][]look{
 		"nobody, then a, then b": {
 			{yield: true}, {}, {state: held("1", "a", 5), yield: true, want: Leader{"a", 5}},
 			{state: held("1", "a", 5), want: Leader{"a", 5}}, {state: held("2", "b", 6), yield: true, want: Leader{"b", 6}},
@@ -145,15 +142,12 @@ func TestView(t *testing.T) {
 		},
 		"an outage first":          {{err: failure, yield: true}, {yield: true}},
 		"an outage, then the last": {{err: failure, yield: true}, {err: final, yield: true}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			var v view
-			for i, l := range looks {
-				if got := v.update(l.state, l.err); got != l.yield || v.leader != l.want {
-					t.Errorf("look %d: yields %t, %+v; want %t, %+v", i, got, v.leader, l.yield, l.want)
-				}
+	}, func(t *testing.T, looks []look) {
+		var v view
+		for i, l := range looks {
+			if got := v.update(l.state, l.err); got != l.yield || v.leader != l.want {
+				t.Errorf("look %d: yields %t, %+v; want %t, %+v", i, got, v.leader, l.yield, l.want)
 			}
-		})
-	}
+		}
+	})
 }
