@@ -1,9 +1,7 @@
 package locker_test
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -19,10 +18,7 @@ import (
 func TestAcquireAllInOrder(t *testing.T) {
 	t.Parallel()
 	l := newJournal()
-	locks, err := locker.AcquireAll(t.Context(), l, named("c", "a", "b", "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks := locker.Must(locker.AcquireAll(t.Context(), l, named("c", "a", "b", "a")))
 	all := locks.All()
 	var names []string
 	for _, lock := range all {
@@ -34,9 +30,9 @@ func TestAcquireAllInOrder(t *testing.T) {
 	if locks.Err() != nil || locks.String() != `locks "a", "b", "c" (held)` {
 		t.Errorf("%v, Err %v; want it held", locks, locks.Err())
 	}
-	wantError(t, "Release", locks.Release(t.Context()))
-	wantError(t, "Err after Release", locks.Err(), locker.ErrReleased)
-	wantError(t, "a second Release", locks.Release(t.Context()), locker.ErrReleased)
+	check.Error(t, "Release", locks.Release(t.Context()))
+	check.Error(t, "Err after Release", locks.Err(), locker.ErrReleased)
+	check.Error(t, "a second Release", locks.Release(t.Context()), locker.ErrReleased)
 	l.wantLog(t, "+a +b +c -c -b -a")
 }
 
@@ -44,36 +40,30 @@ func TestAcquireAllInOrder(t *testing.T) {
 func TestAcquireAllMerges(t *testing.T) {
 	t.Parallel()
 	const sh = locker.Shared
-	tests := []struct {
-		name       string
-		a, b, want locker.Request
-	}{
-		{"nothing", locker.Request{}, locker.Request{}, locker.Request{}},
-		{"shared and exclusive", locker.Request{Mode: sh}, locker.Request{}, locker.Request{}},
-		{"shared twice", locker.Request{Mode: sh}, locker.Request{Mode: sh}, locker.Request{Mode: sh}},
-		{"one is fenced", locker.Request{}, locker.Request{Fenced: true}, locker.Request{Fenced: true}},
-		{"TTLs", locker.Request{TTL: time.Second}, locker.Request{TTL: time.Minute}, locker.Request{TTL: time.Minute}},
-		{"a TTL and none", locker.Request{TTL: time.Second}, locker.Request{}, locker.Request{TTL: time.Second}},
-		{"an owner and none", locker.Request{}, locker.Request{Owner: "me"}, locker.Request{Owner: "me"}},
-		{"one owner", locker.Request{Owner: "me"}, locker.Request{Owner: "me"}, locker.Request{Owner: "me"}},
-		{"notes", locker.Request{Note: "1"}, locker.Request{Note: "2"}, locker.Request{Note: "1"}},
-		{"a note and none", locker.Request{}, locker.Request{Note: "2"}, locker.Request{Note: "2"}},
-		{"one permit by default", locker.Request{Permits: 1}, locker.Request{}, locker.Request{Permits: 1}},
-		{"one does not wait", locker.Request{}, locker.Request{NoWait: true}, locker.Request{NoWait: true}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			l := newJournal()
-			tt.a.Name, tt.b.Name, tt.want.Name = "a", "a", "a"
-			locks, err := locker.AcquireAll(t.Context(), l, []locker.Request{tt.a, tt.b})
-			wantError(t, "AcquireAll", err)
-			if len(l.reqs) != 1 || l.reqs[0] != tt.want {
-				t.Errorf("asked for %+v, want %+v once", l.reqs, tt.want)
-			}
-			wantError(t, "Release", locks.Release(t.Context()))
-		})
-	}
+	type test struct{ a, b, want locker.Request }
+	check.Each(t, map[string]test{
+		"nothing":               {locker.Request{}, locker.Request{}, locker.Request{}},
+		"shared and exclusive":  {locker.Request{Mode: sh}, locker.Request{}, locker.Request{}},
+		"shared twice":          {locker.Request{Mode: sh}, locker.Request{Mode: sh}, locker.Request{Mode: sh}},
+		"one is fenced":         {locker.Request{}, locker.Request{Fenced: true}, locker.Request{Fenced: true}},
+		"TTLs":                  {locker.Request{TTL: time.Second}, locker.Request{TTL: time.Minute}, locker.Request{TTL: time.Minute}},
+		"a TTL and none":        {locker.Request{TTL: time.Second}, locker.Request{}, locker.Request{TTL: time.Second}},
+		"an owner and none":     {locker.Request{}, locker.Request{Owner: "me"}, locker.Request{Owner: "me"}},
+		"one owner":             {locker.Request{Owner: "me"}, locker.Request{Owner: "me"}, locker.Request{Owner: "me"}},
+		"notes":                 {locker.Request{Note: "1"}, locker.Request{Note: "2"}, locker.Request{Note: "1"}},
+		"a note and none":       {locker.Request{}, locker.Request{Note: "2"}, locker.Request{Note: "2"}},
+		"one permit by default": {locker.Request{Permits: 1}, locker.Request{}, locker.Request{Permits: 1}},
+		"one does not wait":     {locker.Request{}, locker.Request{NoWait: true}, locker.Request{NoWait: true}},
+	}, func(t *testing.T, tt test) {
+		l := newJournal()
+		tt.a.Name, tt.b.Name, tt.want.Name = "a", "a", "a"
+		locks, err := locker.AcquireAll(t.Context(), l, []locker.Request{tt.a, tt.b})
+		check.Error(t, "AcquireAll", err)
+		if len(l.reqs) != 1 || l.reqs[0] != tt.want {
+			t.Errorf("asked for %+v, want %+v once", l.reqs, tt.want)
+		}
+		check.Error(t, "Release", locks.Release(t.Context()))
+	})
 }
 
 func TestAcquireAllRefuses(t *testing.T) {
@@ -116,56 +106,8 @@ func TestAcquireAllRefuses(t *testing.T) {
 	l.wantLog(t, "")
 
 	locks, err := locker.AcquireAll(t.Context(), l, many)
-	wantError(t, "AcquireAll of as many as there may be", err)
-	wantError(t, "Release", locks.Release(t.Context()))
-}
-
-// If one cannot be acquired, the others are released.
-func TestAcquireAllOrNone(t *testing.T) {
-	t.Parallel()
-	l := newJournal()
-	held := l.Hold(locker.Request{Name: "c", Owner: "other"})
-	locks, err := locker.AcquireAll(t.Context(), l, named("d", "c", "b", "a"))
-	if locks != nil {
-		t.Errorf("%v beside %v", locks, err)
-	}
-	wantError(t, "AcquireAll", err, locker.ErrNotAcquired)
-	wantName(t, err, "acquire", "c")
-	if ce, ok := errors.AsType[*locker.ContentionError](err); !ok || ce.Owner != "other" {
-		t.Errorf("%v, want the holder", err)
-	}
-	l.wantLog(t, "+a +b -b -a")
-
-	l.before = func(_ context.Context, req locker.Request) error {
-		if req.Name == "b" {
-			return io.EOF // of a Locker that does not wrap its errors
-		}
-		return nil
-	}
-	_, err = locker.AcquireAll(t.Context(), l, named("a", "b"))
-	wantError(t, "AcquireAll", err, io.EOF)
-	wantName(t, err, "acquire", "b")
-	wantError(t, "Release", held.Release(t.Context()))
-}
-
-func TestAcquireAllReleasesOnPanic(t *testing.T) {
-	t.Parallel()
-	l := newJournal()
-	l.before = func(_ context.Context, req locker.Request) error {
-		if req.Name == "b" {
-			panic("the Locker's panic")
-		}
-		return nil
-	}
-	func() {
-		defer func() {
-			if got := recover(); got != "the Locker's panic" {
-				t.Errorf("panic with %v, want the Locker's", got)
-			}
-		}()
-		_, _ = locker.AcquireAll(t.Context(), l, named("a", "b"))
-	}()
-	l.wantLog(t, "+a -a")
+	check.Error(t, "AcquireAll of as many as there may be", err)
+	check.Error(t, "Release", locks.Release(t.Context()))
 }
 
 // slowly waits for d of fake time, or until ctx or MaxWait ends.
@@ -185,128 +127,106 @@ func slowly(d time.Duration) func(context.Context, locker.Request) error {
 	}
 }
 
-// The shortest MaxWait bounds the whole call.
-func TestAcquireAllMaxWait(t *testing.T) {
+// If one cannot be acquired, or one is lost meanwhile, the others are released. The shortest
+// MaxWait bounds the whole call, and a loss ends it.
+func TestAcquireAllOrNone(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		each   time.Duration
-		failed string
-		log    string
-	}{
-		{400 * time.Millisecond, "c", "+a +b -b -a"},
-		{500 * time.Millisecond, "c", "+a +b -b -a"}, // no time is left for c
-		{time.Hour, "a", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			l, start := newJournal(), time.Now()
-			l.before = slowly(tt.each)
-			_, err := locker.AcquireAll(t.Context(), l, []locker.Request{{Name: "c", MaxWait: time.Hour}, {Name: "a"}, {Name: "b", MaxWait: time.Second}})
-			wantError(t, "AcquireAll", err, locker.ErrMaxWait)
-			wantName(t, err, "acquire", tt.failed)
-			if took := time.Since(start); took != time.Second {
-				t.Errorf("AcquireAll took %v, want 1s", took)
+	type errs []error
+	type before func(ctx context.Context, l *journal, cancel func(), req locker.Request) error
+	// lost is the acquire of b that ends with err once ctx has: when a is lost, after a second.
+	lost := func(err error) before {
+		return func(ctx context.Context, _ *journal, _ func(), req locker.Request) error {
+			if req.Name == "b" {
+				<-ctx.Done()
+				return err
 			}
-			l.wantLog(t, tt.log)
-		})
+			return nil
+		}
 	}
+	slow := func(d time.Duration) before {
+		return func(ctx context.Context, _ *journal, _ func(), req locker.Request) error { return slowly(d)(ctx, req) }
+	}
+	bounded := []locker.Request{{Name: "c", MaxWait: time.Hour}, {Name: "a"}, {Name: "b", MaxWait: time.Second}}
+	ends := []locker.Request{{Name: "a", TTL: time.Second}, {Name: "b"}}
+	refused := &locker.ContentionError{Name: "b", Owner: "other"}
+	type test struct {
+		reqs          []locker.Request
+		before        before // each acquire
+		of            string // the name in the error
+		took          time.Duration
+		log           string
+		want, wantNot errs
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"an error of its own": {named("d", "c", "b", "a"), func(_ context.Context, _ *journal, _ func(), req locker.Request) error {
+			return map[string]error{"c": io.EOF}[req.Name]
+		}, "c", 0, "+a +b -b -a", errs{io.EOF}, nil},
+		"MaxWait in the third":     {bounded, slow(400 * time.Millisecond), "c", time.Second, "+a +b -b -a", errs{locker.ErrMaxWait}, nil},
+		"MaxWait before the third": {bounded, slow(500 * time.Millisecond), "c", time.Second, "+a +b -b -a", errs{locker.ErrMaxWait}, nil},
+		"MaxWait in the first":     {bounded, slow(time.Hour), "a", time.Second, "", errs{locker.ErrMaxWait}, nil},
+		"lost":                     {ends, lost(refused), "a", time.Second, "+a -a", errs{locker.ErrLost}, errs{locker.ErrNotAcquired, context.Canceled}},
+		"lost, the next unknown": {
+			ends, lost(locker.ErrUnknownOutcome), "a", time.Second, "+a -a", errs{locker.ErrLost, locker.ErrUnknownOutcome}, nil,
+		},
+		"lost after the caller gave up": {ends, func(ctx context.Context, l *journal, cancel func(), req locker.Request) error {
+			err := lost(fmt.Errorf("%w: %w", refused, context.Canceled))(ctx, l, cancel, req)
+			if err != nil {
+				cancel()
+			}
+			return err
+		}, "b", time.Second, "+a -a", errs{locker.ErrNotAcquired, context.Canceled}, errs{locker.ErrLost}},
+		"lost, not noticed by the next": {named("a", "b"), func(_ context.Context, l *journal, _ func(), req locker.Request) error {
+			if req.Name == "b" {
+				l.Expire("a")
+			}
+			return nil
+		}, "a", 0, "+a +b -b -a", errs{locker.ErrLost}, nil},
+	}, func(t *testing.T, tt test) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		l, start := newJournal(), time.Now()
+		l.before = func(ctx context.Context, req locker.Request) error { return tt.before(ctx, l, cancel, req) }
+		locks, err := locker.AcquireAll(ctx, l, tt.reqs)
+		if took := time.Since(start); locks != nil || took != tt.took {
+			t.Errorf("%v after %v, want an error after %v", locks, took, tt.took)
+		}
+		check.Error(t, "AcquireAll", err, tt.want...)
+		wantNotError(t, "AcquireAll", err, tt.wantNot...)
+		wantName(t, err, "acquire", tt.of)
+		l.wantLog(t, tt.log)
+	})
 }
 
 func TestAcquireAllNoWait(t *testing.T) {
 	t.Parallel()
 	l := newJournal()
-	locks, err := locker.AcquireAll(t.Context(), l, []locker.Request{{Name: "a"}, {Name: "b", NoWait: true}})
-	wantError(t, "AcquireAll", err)
+	locks := locker.Must(locker.AcquireAll(t.Context(), l, []locker.Request{{Name: "a"}, {Name: "b", NoWait: true}}))
 	for _, req := range l.reqs {
 		if !req.NoWait || req.MaxWait != 0 {
 			t.Errorf("asked for %+v, want NoWait", req)
 		}
 	}
-	wantError(t, "Release", locks.Release(t.Context()))
+	check.Error(t, "Release", locks.Release(t.Context()))
 }
 
-// A lock that is lost while the next one is waited for ends the wait.
-func TestAcquireAllLost(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name    string
-		unknown bool
-		cancel  bool
-		want    []error
-		wantNot []error
-		of      string
-	}{
-		{"lost", false, false, []error{locker.ErrLost}, []error{locker.ErrNotAcquired, context.Canceled}, "a"},
-		{"lost, and the next one unknown", true, false, []error{locker.ErrLost, locker.ErrUnknownOutcome}, nil, "a"},
-		{"lost after the caller gave up", false, true, []error{locker.ErrNotAcquired, context.Canceled}, []error{locker.ErrLost}, "b"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				l, start := newJournal(), time.Now()
-				l.before = func(waiting context.Context, req locker.Request) error {
-					if req.Name == "a" {
-						return nil
-					}
-					<-waiting.Done()
-					switch {
-					case tt.unknown:
-						return locker.ErrUnknownOutcome
-					case tt.cancel:
-						cancel()
-						return fmt.Errorf("%w: %w", &locker.ContentionError{Name: req.Name}, ctx.Err())
-					}
-					return &locker.ContentionError{Name: req.Name}
-				}
-				_, err := locker.AcquireAll(ctx, l, []locker.Request{{Name: "a", TTL: time.Second}, {Name: "b"}})
-				wantError(t, "AcquireAll", err, tt.want...)
-				wantNotError(t, "AcquireAll", err, tt.wantNot...)
-				wantName(t, err, "acquire", tt.of)
-				if took := time.Since(start); took != time.Second {
-					t.Errorf("AcquireAll took %v, want 1s", took)
-				}
-				l.wantLog(t, "+a -a")
-			})
-		})
-	}
-}
-
-// A lock that is lost just before the last one is acquired is noticed.
-func TestAcquireAllLostUnheard(t *testing.T) {
-	t.Parallel()
-	l := newJournal()
-	l.before = func(_ context.Context, req locker.Request) error {
-		if req.Name == "b" {
-			l.Expire("a")
-		}
-		return nil
-	}
-	locks, err := locker.AcquireAll(t.Context(), l, named("a", "b"))
-	if locks != nil {
-		t.Errorf("%v beside %v", locks, err)
-	}
-	wantError(t, "AcquireAll", err, locker.ErrLost)
-	wantName(t, err, "acquire", "a")
-	l.wantLog(t, "+a +b -b -a")
-}
-
-// A callback of one lock that panics keeps none from being released.
-func TestLocksReleaseOverPanic(t *testing.T) {
+// A panic of the Locker, or of a callback of one lock, keeps none from being released.
+func TestLocksAreReleasedOnPanic(t *testing.T) {
 	t.Parallel()
 	l := newJournal()
 	locks := locker.Must(locker.AcquireAll(t.Context(), l, named("a", "b", "c")))
-	locks.All()[1].AfterDone(func(error) { panic("the callback's panic") })
-	func() {
-		defer func() {
-			if got := recover(); got != "the callback's panic" {
-				t.Errorf("panic with %v, want the callback's", got)
-			}
-		}()
-		_ = locks.Release(t.Context())
-	}()
+	locks.All()[1].AfterDone(func(error) { panic("the callback's") })
+	check.Panics(t, "the callback's", func() { _ = locks.Release(t.Context()) })
 	l.wantLog(t, "+a +b +c -c -b -a")
+
+	l = newJournal()
+	l.before = func(_ context.Context, req locker.Request) error {
+		if req.Name == "b" {
+			panic("the Locker's")
+		}
+		return nil
+	}
+	check.Panics(t, "the Locker's", func() { _, _ = locker.AcquireAll(t.Context(), l, named("a", "b")) })
+	l.wantLog(t, "+a -a")
 }
 
 // frozen grants locks whose releases are not answered for d.
@@ -324,7 +244,7 @@ func TestLocksReleaseInAnOutage(t *testing.T) {
 		locks := locker.Must(locker.AcquireAll(t.Context(), frozen(3*time.Second), named("a", "b", "c", "d")))
 		start := time.Now()
 		err := locks.Release(t.Context())
-		wantError(t, "Release", err, locker.ErrUnknownOutcome)
+		check.Error(t, "Release", err, locker.ErrUnknownOutcome)
 		for _, name := range []string{"a", "b", "c", "d"} {
 			if want := fmt.Sprintf("release %q", name); !strings.Contains(err.Error(), want) {
 				t.Errorf("Release: %v; want %q in it", err, want)
@@ -339,37 +259,30 @@ func TestLocksReleaseInAnOutage(t *testing.T) {
 // A call whose time is over does not wait for the releases of what it had acquired.
 func TestAcquireAllUndoIsBounded(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		maxWait, deadline time.Duration
 		took              time.Duration
-	}{
+	}
+	check.EachInFakeTime(t, map[string]test{
 		"MaxWait": {time.Second, time.Hour, 1250 * time.Millisecond},
 		"ctx":     {0, time.Second, 1250 * time.Millisecond},
 		"neither": {time.Hour, time.Hour, 4 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
-				defer cancel()
-				grant, start := frozen(3*time.Second), time.Now()
-				l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-					if req.Name == "b" {
-						select {
-						case <-time.After(min(time.Second, cmp.Or(req.MaxWait, time.Hour))):
-						case <-ctx.Done():
-						}
-						return nil, &locker.ContentionError{Name: "b"}
-					}
-					return grant.Acquire(ctx, req)
-				})
-				_, err := locker.AcquireAll(ctx, l, []locker.Request{{Name: "a"}, {Name: "b", MaxWait: tt.maxWait}})
-				wantError(t, "AcquireAll", err, locker.ErrNotAcquired)
-				if took := time.Since(start); took != tt.took {
-					t.Errorf("AcquireAll took %v, want %v", took, tt.took)
-				}
-				advance(time.Minute) // the release that goes on ends too
-			})
+	}, func(t *testing.T, tt test) {
+		ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
+		defer cancel()
+		grant, start := frozen(3*time.Second), time.Now()
+		l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if req.Name == "b" {
+				_ = slowly(time.Second)(ctx, req)
+				return nil, &locker.ContentionError{Name: "b"}
+			}
+			return grant.Acquire(ctx, req)
 		})
-	}
+		_, err := locker.AcquireAll(ctx, l, []locker.Request{{Name: "a"}, {Name: "b", MaxWait: tt.maxWait}})
+		check.Error(t, "AcquireAll", err, locker.ErrNotAcquired)
+		if took := time.Since(start); took != tt.took {
+			t.Errorf("AcquireAll took %v, want %v", took, tt.took)
+		}
+		check.Advance(time.Minute) // the release that goes on ends too
+	})
 }

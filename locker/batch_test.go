@@ -50,99 +50,69 @@ func (t transparent) Unwrap() lease.Lease { return t.Lease }
 
 func TestRenewBatch(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, renewBatch)
-}
-
-func renewBatch(t *testing.T) {
-	down := errors.New("connection refused")
-	var sizes []int
-	var renewed atomic.Int32
-	ctx := locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { renewed.Add(1) }})
-	lock := func(m *member, wrap func(lease.Lease) lease.Lease) *locker.Lock {
-		m.sizes = &sizes
-		l := locker.NewLock(ctx, lease.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Minute)}, m)
-		if wrap != nil {
-			l.Hold().Wrap(wrap)
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("connection refused")
+		var sizes []int
+		var renewed atomic.Int32
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { renewed.Add(1) }})
+		lock := func(m *member, wrap func(lease.Lease) lease.Lease) *locker.Lock {
+			m.sizes = &sizes
+			l := locker.NewLock(ctx, lease.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Minute)}, m)
+			if wrap != nil {
+				l.Hold().Wrap(wrap)
+			}
+			return l
 		}
-		return l
-	}
-	released := lock(&member{batch: 1}, nil)
-	if err := released.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	tests := []struct {
-		what  string
-		lock  *locker.Lock
-		batch any
-		err   error
-		ends  bool
-	}{
-		{"first", lock(&member{batch: 1}, nil), 1, nil, false},
-		{"wrapped", lock(&member{batch: 1}, func(l lease.Lease) lease.Lease { return transparent{transparent{l}} }), 1, nil, false},
-		{"gone", lock(&member{batch: 1, err: locker.ErrNotHeld}, nil), 1, locker.ErrLost, true},
-		{"down", lock(&member{batch: 1, err: down}, nil), 1, down, false},
-		{"of another server", lock(&member{batch: 2}, nil), 2, nil, false},
-		{"alone", lock(&member{}, nil), nil, nil, false},
-		{"behind a wrapper", lock(&member{batch: 1}, func(l lease.Lease) lease.Lease { return opaque{l} }), nil, nil, false},
-		{"released", released, 1, locker.ErrReleased, true},
-		{"nil", nil, nil, locker.ErrNotHeld, true},
-	}
-	holds := make([]lease.Hold, len(tests))
-	for i, tt := range tests {
-		holds[i] = tt.lock.Hold()
-		if got := tt.lock.Hold().Batch(); got != tt.batch {
-			t.Errorf("%s: BatchOf = %v, want %v", tt.what, got, tt.batch)
-		}
-	}
-	for i, err := range lease.RenewBatch(t.Context(), holds) {
-		tt := tests[i]
-		if !errors.Is(err, tt.err) {
-			t.Errorf("%s: error %v, want %v", tt.what, err, tt.err)
-		}
-		var op *locker.OpError
-		if err != nil && (!errors.As(err, &op) || op.Op != "renew") {
-			t.Errorf("%s: %v is no OpError of a renewal", tt.what, err)
-		}
-		if ended := tt.lock.Err() != nil; ended != tt.ends {
-			t.Errorf("%s: Err = %v afterwards", tt.what, tt.lock.Err())
-		}
-		if extended := time.Until(tt.lock.Deadline()) > 50*time.Minute; extended != (tt.err == nil) {
-			t.Errorf("%s: Deadline = %v", tt.what, tt.lock.Deadline())
-		}
-	}
-	if len(sizes) != 1 || sizes[0] != 4 {
-		t.Errorf("batches of %v, want one of 4", sizes)
-	}
-	synctest.Wait()
-	if n := int(renewed.Load()); n != len(tests)-1 {
-		t.Errorf("Renewed was reported %d times", n)
-	}
-}
-
-// A lock that nothing extends says why it ended; one that was released does not.
-func TestExplainExpiry(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, explainExpiry)
-}
-
-func explainExpiry(t *testing.T) {
-	why := errors.New("enough")
-	(*locker.Lock)(nil).Hold().ExplainExpiry(why)
-	grant := lease.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Hour)}
-	released := locker.NewLock(t.Context(), grant, &member{})
-	grant.Deadline = time.Now().Add(10 * time.Millisecond)
-	over := locker.NewLock(t.Context(), grant, &member{})
-	for _, l := range []*locker.Lock{released, over} {
-		l.Hold().ExplainExpiry(why)
-		if err := l.Err(); err != nil {
+		released := lock(&member{batch: 1}, nil)
+		if err := released.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	<-over.Done()
-	if err := over.Err(); !errors.Is(err, locker.ErrLost) || !errors.Is(err, why) {
-		t.Errorf("Err = %v", err)
-	}
-	if err := released.Release(t.Context()); err != nil || errors.Is(released.Err(), why) {
-		t.Errorf("Release = %v, Err = %v", err, released.Err())
-	}
+		tests := []struct {
+			what  string
+			lock  *locker.Lock
+			batch any
+			err   error
+			ends  bool
+		}{
+			{"first", lock(&member{batch: 1}, nil), 1, nil, false},
+			{"wrapped", lock(&member{batch: 1}, func(l lease.Lease) lease.Lease { return transparent{transparent{l}} }), 1, nil, false},
+			{"gone", lock(&member{batch: 1, err: locker.ErrNotHeld}, nil), 1, locker.ErrLost, true},
+			{"down", lock(&member{batch: 1, err: down}, nil), 1, down, false},
+			{"of another server", lock(&member{batch: 2}, nil), 2, nil, false},
+			{"alone", lock(&member{}, nil), nil, nil, false},
+			{"behind a wrapper", lock(&member{batch: 1}, func(l lease.Lease) lease.Lease { return opaque{l} }), nil, nil, false},
+			{"released", released, 1, locker.ErrReleased, true},
+			{"nil", nil, nil, locker.ErrNotHeld, true},
+		}
+		holds := make([]lease.Hold, len(tests))
+		for i, tt := range tests {
+			holds[i] = tt.lock.Hold()
+			if got := tt.lock.Hold().Batch(); got != tt.batch {
+				t.Errorf("%s: BatchOf = %v, want %v", tt.what, got, tt.batch)
+			}
+		}
+		for i, err := range lease.RenewBatch(t.Context(), holds) {
+			tt := tests[i]
+			if !errors.Is(err, tt.err) {
+				t.Errorf("%s: error %v, want %v", tt.what, err, tt.err)
+			}
+			var op *locker.OpError
+			if err != nil && (!errors.As(err, &op) || op.Op != "renew") {
+				t.Errorf("%s: %v is no OpError of a renewal", tt.what, err)
+			}
+			if ended := tt.lock.Err() != nil; ended != tt.ends {
+				t.Errorf("%s: Err = %v afterwards", tt.what, tt.lock.Err())
+			}
+			if extended := time.Until(tt.lock.Deadline()) > 50*time.Minute; extended != (tt.err == nil) {
+				t.Errorf("%s: Deadline = %v", tt.what, tt.lock.Deadline())
+			}
+		}
+		if len(sizes) != 1 || sizes[0] != 4 {
+			t.Errorf("batches of %v, want one of 4", sizes)
+		}
+		synctest.Wait()
+		if n := int(renewed.Load()); n != len(tests)-1 {
+			t.Errorf("Renewed was reported %d times", n)
+		}
+	})
 }

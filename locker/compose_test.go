@@ -43,14 +43,6 @@ type tokened struct {
 
 func (l *tokened) Token() string { return l.token }
 
-// wrapper is middleware that leaves renewals alone.
-type wrapper struct{ lease.Lease }
-
-func (w wrapper) Unwrap() lease.Lease { return w.Lease }
-
-// hiding is middleware that shows nothing of what it wraps.
-type hiding struct{ lease.Lease }
-
 func TestHandleAsksTheLease(t *testing.T) {
 	t.Parallel()
 	inner := &tokened{token: "first"}
@@ -64,8 +56,25 @@ func TestHandleAsksTheLease(t *testing.T) {
 	check("at first", "first")
 	inner.token = "second"
 	check("after a change", "second")
-	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return wrapper{wrapper{l}} })
+	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return transparent{transparent{l}} })
 	check("behind middleware", "second")
-	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return hiding{l} })
+	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return opaque{l} })
 	check("behind what does not unwrap", "second")
+}
+
+// TestDisown checks that a Handle either keeps a hold from being continued by another Lock, or
+// names no hold.
+func TestDisown(t *testing.T) {
+	t.Parallel()
+	for _, named := range []bool{false, true} { // the Handle was asked for before
+		//realtime:ok no time passes
+		lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: "token", TTL: time.Second}, nil)
+		if named {
+			lock.Handle()
+		}
+		disowned := lock.Hold().Disown()
+		if token := lock.Handle().Grant().Token; disowned == named || (token == "token") != named {
+			t.Errorf("with a Handle before: %v, Disown: %v; the token of the Handle is %q", named, disowned, token)
+		}
+	}
 }

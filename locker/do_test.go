@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -23,252 +23,126 @@ var released = []lease.Op{{Kind: lease.OpRelease}}
 // How a piece of work ends, what became of the lock, and what Do makes of both.
 func TestDo(t *testing.T) {
 	t.Parallel()
-	req := locker.Request{Name: "a"}
-	tests := []struct {
-		name    string
-		answer  error // to the release
-		fn      func(context.Context, *locker.Lock) error
-		want    []error // none: Do returns nil
-		wantNot []error
-	}{
-		{name: "done", fn: func(context.Context, *locker.Lock) error { return nil }},
-		{
-			name: "failed", fn: func(context.Context, *locker.Lock) error { return errWork },
-			want: []error{errWork}, wantNot: []error{locker.ErrNotHeld},
-		},
-		{
-			name: "lost meanwhile",
+	type errs []error
+	errLost, errUnknown := locker.ErrLost, locker.ErrUnknownOutcome
+	type work func(context.Context, *locker.Lock) error
+	succeeds := func(context.Context, *locker.Lock) error { return nil }
+	fails := func(context.Context, *locker.Lock) error { return errWork }
+	// after is work that returns err once f has returned.
+	after := func(f func(ctx context.Context, lock *locker.Lock), err error) work {
+		return func(ctx context.Context, lock *locker.Lock) error { f(ctx, lock); return err }
+	}
+	waits := func(ctx context.Context, _ *locker.Lock) { <-ctx.Done() }
+	outlasts := func(context.Context, *locker.Lock) { check.Advance(2 * time.Minute) }
+	releases := func(ctx context.Context, lock *locker.Lock) { check.Error(t, "Release by fn", lock.Release(ctx)) }
+	loses := func(_ context.Context, lock *locker.Lock) { lock.Hold().MarkLost(io.EOF) }
+	type test struct {
+		fn            work
+		cancelled     bool  // Do's ctx is, while fn runs
+		release       error // the answer to the release
+		want, wantNot errs
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"done":              {fn: succeeds},
+		"failed":            {fn: fails, want: errs{errWork}, wantNot: errs{locker.ErrNotHeld}},
+		"cancelled":         {fn: after(waits, context.Canceled), cancelled: true, want: errs{context.Canceled}, wantNot: errs{locker.ErrNotHeld}},
+		"past the Deadline": {fn: after(waits, nil), want: errs{errLost}, wantNot: errs{context.Canceled}},
+		"lost, unheeded":    {fn: after(loses, nil), want: errs{errLost, io.EOF}},
+		"expired, unheeded": {fn: after(outlasts, errWork), want: errs{errLost, errWork}},
+		"expired, unknown":  {fn: after(outlasts, nil), release: errUnknown, want: errs{errLost, errUnknown}},
+		"unknown":           {fn: succeeds, release: errUnknown, want: errs{errUnknown}, wantNot: errs{errLost, locker.ErrNotHeld}},
+		"failed, unknown":   {fn: fails, release: errUnknown, want: errs{errWork, errUnknown}, wantNot: errs{errLost}},
+		"release fails":     {fn: succeeds, release: io.EOF, want: errs{io.EOF}, wantNot: errs{errLost}},
+		"found gone":        {fn: fails, release: locker.ErrNotHeld, want: errs{errLost, errWork}},
+		"released by fn":    {fn: after(releases, nil)},
+		"released, failed":  {fn: after(releases, errWork), want: errs{errWork}, wantNot: errs{locker.ErrNotHeld}},
+		"lost, and says so": {
 			fn: func(ctx context.Context, lock *locker.Lock) error {
-				lock.Hold().MarkLost(io.EOF)
-				<-ctx.Done()
+				loses(ctx, lock)
+				waits(ctx, lock)
 				return errors.Join(errWork, context.Cause(ctx))
 			},
-			want: []error{errWork, locker.ErrLost, io.EOF},
+			want: errs{errWork, errLost, io.EOF},
 		},
-		{
-			name: "lost meanwhile, unheeded",
-			fn:   func(_ context.Context, lock *locker.Lock) error { lock.Hold().MarkLost(nil); return nil },
-			want: []error{locker.ErrLost},
-		},
-		{
-			name: "past the Deadline",
-			fn:   func(ctx context.Context, _ *locker.Lock) error { <-ctx.Done(); return nil },
-			want: []error{locker.ErrLost}, wantNot: []error{context.Canceled},
-		},
-		{
-			name: "past the Deadline, unheeded",
-			fn:   func(context.Context, *locker.Lock) error { advance(2 * time.Minute); return errWork },
-			want: []error{locker.ErrLost, errWork},
-		},
-		{
-			name: "past the Deadline, release unknown", answer: locker.ErrUnknownOutcome,
-			fn:   func(context.Context, *locker.Lock) error { advance(2 * time.Minute); return nil },
-			want: []error{locker.ErrLost, locker.ErrUnknownOutcome},
-		},
-		{
-			name: "release unknown", answer: locker.ErrUnknownOutcome, fn: func(context.Context, *locker.Lock) error { return nil },
-			want: []error{locker.ErrUnknownOutcome}, wantNot: []error{locker.ErrLost, locker.ErrNotHeld},
-		},
-		{
-			name: "failed, release unknown", answer: locker.ErrUnknownOutcome, fn: func(context.Context, *locker.Lock) error { return errWork },
-			want: []error{errWork, locker.ErrUnknownOutcome}, wantNot: []error{locker.ErrLost},
-		},
-		{
-			name: "release fails", answer: io.EOF, fn: func(context.Context, *locker.Lock) error { return nil },
-			want: []error{io.EOF}, wantNot: []error{locker.ErrLost},
-		},
-		{
-			name: "release finds it gone", answer: locker.ErrNotHeld, fn: func(context.Context, *locker.Lock) error { return errWork },
-			want: []error{locker.ErrLost, errWork},
-		},
-		{
-			name: "released by fn",
-			fn:   func(ctx context.Context, lock *locker.Lock) error { return lock.Release(ctx) },
-		},
-		{
-			name: "released by fn, which failed then",
-			fn:   func(ctx context.Context, lock *locker.Lock) error { return errors.Join(errWork, lock.Release(ctx)) },
-			want: []error{errWork}, wantNot: []error{locker.ErrNotHeld},
-		},
-		{
-			name: "released by fn after the loss",
+		"lost, then released by fn": {
 			fn: func(ctx context.Context, lock *locker.Lock) error {
-				lock.Hold().MarkLost(nil)
+				loses(ctx, lock)
 				_ = lock.Release(ctx)
 				return nil
 			},
-			want: []error{locker.ErrLost},
+			want: errs{errLost},
 		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := refusing(tt.answer)
-				err := locker.Do(t.Context(), grants(l), req, tt.fn)
-				wantError(t, "Do", err, tt.want...)
-				wantNotError(t, "Do", err, tt.wantNot...)
-				if got := l.asked(); !slices.Equal(got, released) {
-					t.Errorf("asked %v, want one release", got)
-				}
-				if err != nil && strings.Count(err.Error(), "was lost") > 1 {
-					t.Errorf("it tells the loss twice: %v", err)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, tt test) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if tt.cancelled {
+			time.AfterFunc(time.Second, cancel)
+		}
+		l := refusing(tt.release)
+		err := locker.Do(ctx, grants(l), locker.Request{Name: "a"}, tt.fn)
+		check.Error(t, "Do", err, tt.want...)
+		wantNotError(t, "Do", err, tt.wantNot...)
+		if got := l.asked(); !slices.Equal(got, released) {
+			t.Errorf("asked %v, want one release", got)
+		}
+		if err != nil && strings.Count(err.Error(), "was lost") > 1 {
+			t.Errorf("it tells the loss twice: %v", err)
+		}
+	})
 }
 
-func TestDoKeepsASingleError(t *testing.T) {
-	t.Parallel()
-	err := locker.Do(t.Context(), lockertest.New(), locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return errWork })
-	if err != errWork { //nolint:errorlint // the very error
-		t.Errorf("Do: %#v, want fn's error as it is", err)
-	}
-}
-
-func TestDoNotAcquired(t *testing.T) {
+// The error of the work, and that of the acquire, are returned as they are.
+func TestDoKeepsErrors(t *testing.T) {
 	t.Parallel()
 	refused := &locker.OpError{Op: "acquire", Name: "a", Err: io.EOF}
-	l := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return nil, refused })
-	err := locker.Do(t.Context(), l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error {
-		t.Error("fn runs without the lock")
-		return nil
-	})
-	if err != refused { //nolint:errorlint // the very error
-		t.Errorf("Do: %v, want the acquire's error as it is", err)
-	}
-}
-
-func TestDoRunsInTheLocksContext(t *testing.T) {
-	t.Parallel()
-	type key struct{}
-	ctx := context.WithValue(t.Context(), key{}, "v")
-	l := lockertest.New()
-	var cause func() error
-	err := locker.Do(ctx, l, locker.Request{Name: "a", Owner: "me"}, func(ctx context.Context, lock *locker.Lock) error {
-		cause = func() error { return context.Cause(ctx) }
-		owner, _ := lease.OwnerFrom(ctx, "a")
-		_, other := lease.OwnerFrom(ctx, "b")
-		if ctx.Value(key{}) != "v" || ctx.Err() != nil || owner != "me" || other {
-			t.Errorf("value %v, Err %v, owner %q, another name's: %v", ctx.Value(key{}), ctx.Err(), owner, other)
-		}
-		if lock.Err() != nil || lock.Name() != "a" {
-			t.Errorf("fn got %v", lock)
-		}
-		return nil
-	})
-	wantError(t, "Do", err)
-	wantError(t, "the cause of fn's ctx after Do", cause(), locker.ErrReleased)
-	if state, _ := l.Inspect(t.Context(), "a"); state.Held {
-		t.Error("it is still held")
-	}
-}
-
-// A ctx that ends while fn runs reaches fn, and does not keep the lock from being released.
-func TestDoCancelled(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	l := &fakeLease{}
-	err := locker.Do(ctx, grants(l), locker.Request{Name: "a"}, func(ctx context.Context, _ *locker.Lock) error {
-		cancel()
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	wantError(t, "Do", err, context.Canceled)
-	wantNotError(t, "Do", err, locker.ErrNotHeld)
-	if got := l.asked(); !slices.Equal(got, released) {
-		t.Errorf("asked %v, want one release", got)
-	}
-}
-
-// Do waits for fn, however late it heeds the loss.
-func TestDoWaitsForFn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := lockertest.New()
-		start := time.Now()
-		var ended time.Duration
-		err := locker.Do(t.Context(), l, locker.Request{Name: "a", TTL: time.Second}, func(ctx context.Context, _ *locker.Lock) error {
-			<-ctx.Done()
-			ended = time.Since(start)
-			advance(time.Hour)
-			return nil
-		})
-		wantError(t, "Do", err, locker.ErrLost)
-		if took := time.Since(start); ended != time.Second || took != time.Second+time.Hour {
-			t.Errorf("ctx ended after %v and Do after %v, want 1s and an hour more", ended, took)
-		}
-	})
-}
-
-func TestDoReleasesOnPanic(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]error{"released": nil, "release fails": io.EOF} {
-		l := refusing(answer)
-		func() {
-			defer func() {
-				if got := recover(); got != "the work's panic" {
-					t.Errorf("%s: panic with %v, want fn's", name, got)
-				}
-			}()
-			err := locker.Do(t.Context(), grants(l), locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { panic("the work's panic") })
-			t.Errorf("%s: Do returned %v", name, err)
-		}()
-		if got := l.asked(); !slices.Equal(got, released) {
-			t.Errorf("%s: asked %v, want one release", name, got)
+	refuses := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return nil, refused })
+	for want, l := range map[error]locker.Locker{errWork: lockertest.New(), refused: refuses} {
+		got := locker.Do(t.Context(), l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return errWork })
+		if got != want { //nolint:errorlint // the very error
+			t.Errorf("Do: %#v, want %#v", got, want)
 		}
 	}
 }
 
-func TestDoReleasesOnGoexit(t *testing.T) {
-	t.Parallel()
-	l := &fakeLease{}
-	var cause func() error
-	gone := make(chan struct{})
+// inGoroutine runs f in a goroutine, and returns what it panics with: nil if it ends by Goexit.
+func inGoroutine(f func()) (panicked any) {
+	done := make(chan struct{})
 	go func() {
-		defer close(gone)
-		err := locker.Do(t.Context(), grants(l), locker.Request{Name: "a"}, func(ctx context.Context, _ *locker.Lock) error {
-			cause = func() error { return context.Cause(ctx) }
-			runtime.Goexit() // as t.FailNow does
-			return nil
-		})
-		t.Errorf("Do returned %v", err)
+		defer close(done)
+		defer func() { panicked = recover() }()
+		f()
 	}()
-	<-gone
-	if got := l.asked(); !slices.Equal(got, released) {
-		t.Errorf("asked %v, want one release", got)
-	}
-	wantError(t, "the cause of fn's ctx", cause(), locker.ErrReleased)
+	<-done
+	return panicked
 }
 
-func TestDoRefuses(t *testing.T) {
+func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
 	t.Parallel()
-	l, req := lockertest.New(), locker.Request{Name: "a"}
-	fn := func(context.Context, *locker.Lock) error {
-		t.Error("fn runs")
-		return nil
-	}
-	tests := map[string]struct {
-		ctx context.Context
-		l   locker.Locker
-		fn  func(context.Context, *locker.Lock) error
-	}{"ctx": {nil, l, fn}, "locker": {t.Context(), nil, fn}, "function": {t.Context(), l, nil}}
-	for name, tt := range tests {
-		err := locker.Do(tt.ctx, tt.l, req, tt.fn)
-		wantInvalid(t, "Do without "+name, err)
-		wantOp(t, err, "acquire")
-		if want := "invalid Do " + name + ": nil"; !strings.Contains(err.Error(), want) {
-			t.Errorf("Do without %s: %v; want %q in it", name, err, want)
+	for want, end := range map[any]func(){"the work's panic": func() { panic("the work's panic") }, nil: runtime.Goexit} {
+		for _, answer := range []error{nil, io.EOF} {
+			l, all := refusing(answer), newJournal()
+			var work context.Context
+			got := inGoroutine(func() {
+				err := locker.Do(t.Context(), grants(l), locker.Request{Name: "a"}, func(ctx context.Context, _ *locker.Lock) error {
+					work = ctx //nolint:fatcontext // it is looked at below
+					end()
+					return nil
+				})
+				t.Errorf("Do returned %v", err)
+			})
+			if asked := l.asked(); got != want || !slices.Equal(asked, released) {
+				t.Errorf("panicked with %v, asked %v; want %v and one release", got, asked, want)
+			}
+			check.Error(t, "the cause of fn's ctx", context.Cause(work), locker.ErrReleased)
+			got = inGoroutine(func() {
+				err := locker.DoAll(t.Context(), all, named("a", "b"), func(context.Context, *locker.Locks) error { end(); return nil })
+				t.Errorf("DoAll returned %v", err)
+			})
+			if got != want {
+				t.Errorf("DoAll panicked with %v, want %v", got, want)
+			}
+			all.wantLog(t, "+a +b -b -a")
 		}
-		ran, err := locker.Try(tt.ctx, tt.l, req, tt.fn)
-		wantInvalid(t, "Try without "+name, err)
-		if ran {
-			t.Errorf("Try without %s says that fn ran", name)
-		}
-	}
-	if state, _ := l.Inspect(t.Context(), "a"); state.Held {
-		t.Error("it is held")
 	}
 }
 
@@ -277,39 +151,35 @@ func TestTry(t *testing.T) {
 	busy := &locker.OpError{Op: "acquire", Name: "a", Err: &locker.ContentionError{Name: "a"}}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	tests := []struct {
-		name    string
+	type test struct {
 		ctx     context.Context
 		acquire error
 		fn      error
 		ran     bool
 		want    []error
-	}{
-		{"ran", t.Context(), nil, nil, true, nil},
-		{"ran and failed", t.Context(), nil, errWork, true, []error{errWork}},
-		{"ran and was refused another lock", t.Context(), nil, busy, true, []error{locker.ErrNotAcquired}},
-		{"refused", t.Context(), busy, nil, false, nil},
-		{"refused until MaxWait", t.Context(), errors.Join(busy, locker.ErrMaxWait), nil, false, nil},
-		{"refused until ctx ended", cancelled, errors.Join(busy, context.Canceled), nil, false, []error{locker.ErrNotAcquired, context.Canceled}},
-		{"an outage", t.Context(), io.EOF, nil, false, []error{io.EOF}},
-		{"unknown", t.Context(), locker.ErrUnknownOutcome, nil, false, []error{locker.ErrUnknownOutcome}},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-				if tt.acquire != nil {
-					return nil, tt.acquire
-				}
-				return grants(&fakeLease{}).Acquire(ctx, req)
-			})
-			ran, err := locker.Try(tt.ctx, l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return tt.fn })
-			if ran != tt.ran {
-				t.Errorf("ran %v, want %v", ran, tt.ran)
+	check.Each(t, map[string]test{
+		"ran":                              {t.Context(), nil, nil, true, nil},
+		"ran and failed":                   {t.Context(), nil, errWork, true, []error{errWork}},
+		"ran and was refused another lock": {t.Context(), nil, busy, true, []error{locker.ErrNotAcquired}},
+		"refused":                          {t.Context(), busy, nil, false, nil},
+		"refused until MaxWait":            {t.Context(), errors.Join(busy, locker.ErrMaxWait), nil, false, nil},
+		"refused until ctx ended":          {cancelled, errors.Join(busy, context.Canceled), nil, false, []error{locker.ErrNotAcquired, context.Canceled}},
+		"an outage":                        {t.Context(), io.EOF, nil, false, []error{io.EOF}},
+		"unknown":                          {t.Context(), locker.ErrUnknownOutcome, nil, false, []error{locker.ErrUnknownOutcome}},
+	}, func(t *testing.T, tt test) {
+		l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if tt.acquire != nil {
+				return nil, tt.acquire
 			}
-			wantError(t, "Try", err, tt.want...)
+			return grants(&fakeLease{}).Acquire(ctx, req)
 		})
-	}
+		ran, err := locker.Try(tt.ctx, l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return tt.fn })
+		if ran != tt.ran {
+			t.Errorf("ran %v, want %v", ran, tt.ran)
+		}
+		check.Error(t, "Try", err, tt.want...)
+	})
 }
 
 // Try does not wait, but where it was told for how long.
@@ -344,20 +214,8 @@ func TestResume(t *testing.T) {
 		return nil, locker.ErrNotHeld
 	})
 	_, err := locker.Resume(t.Context(), l, h)
-	wantError(t, "Resume", err, locker.ErrNotHeld)
+	check.Error(t, "Resume", err, locker.ErrNotHeld)
 	if want := (locker.Request{Name: "a", Mode: locker.Shared, Fenced: true, Resume: h}); got != want || got.Validate() != nil {
 		t.Errorf("asked %+v, want %+v", got, want)
-	}
-	for name, try := range map[string]func() (*locker.Lock, error){
-		"no ctx":      func() (*locker.Lock, error) { return locker.Resume(nil, l, h) }, //nolint:staticcheck // nil on purpose
-		"no locker":   func() (*locker.Lock, error) { return locker.Resume(t.Context(), nil, h) },
-		"zero handle": func() (*locker.Lock, error) { return locker.Resume(t.Context(), l, locker.Handle{}) },
-	} {
-		lock, err := try()
-		wantInvalid(t, name, err)
-		wantOp(t, err, "resume")
-		if lock != nil {
-			t.Errorf("%s: a Lock beside the error", name)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -30,11 +31,11 @@ func TestSentinels(t *testing.T) {
 			}
 		}
 	}
-	wantError(t, "a refusal", &locker.ContentionError{}, locker.ErrNotAcquired)
-	wantError(t, "a shortfall", &locker.ReplicaError{}, locker.ErrNotReplicated)
+	check.Error(t, "a refusal", &locker.ContentionError{}, locker.ErrNotAcquired)
+	check.Error(t, "a shortfall", &locker.ReplicaError{}, locker.ErrNotReplicated)
 	wantNotError(t, "a refusal", &locker.ContentionError{}, locker.ErrNotHeld, locker.ErrLost)
-	wantError(t, "an invalid argument", &locker.InvalidError{}, locker.ErrInvalid, driver.ErrInvalid)
-	wantError(t, "ErrClosed", locker.ErrClosed, driver.ErrClosed)
+	check.Error(t, "an invalid argument", &locker.InvalidError{}, locker.ErrInvalid, driver.ErrInvalid)
+	check.Error(t, "ErrClosed", locker.ErrClosed, driver.ErrClosed)
 }
 
 func TestContentionErrorText(t *testing.T) {
@@ -60,7 +61,7 @@ func TestContentionErrorText(t *testing.T) {
 func TestOpError(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("above: %w", &locker.OpError{Op: "renew", Name: "a\nb", Err: io.EOF})
-	wantError(t, "OpError", err, io.EOF)
+	check.Error(t, "OpError", err, io.EOF)
 	if want := `above: holdfast: renew "a\nb": EOF`; err.Error() != want {
 		t.Errorf("Error() = %q, want %q", err.Error(), want)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -43,29 +44,23 @@ func TestForgotten(t *testing.T) {
 	t.Parallel()
 	parent, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	for name, tt := range map[string]struct {
+	type test struct {
 		use       func(*locker.Lock) any
 		forgotten bool
-	}{
-		"dropped": {func(*locker.Lock) any { return nil }, true},
-		"kept":    {func(l *locker.Lock) any { return l }, false},
-		"ctx kept": {func(l *locker.Lock) any {
-			ctx, _ := l.Context(parent)
-			return ctx
-		}, false},
+	}
+	check.Each(t, map[string]test{
+		"dropped":  {func(*locker.Lock) any { return nil }, true},
+		"kept":     {func(l *locker.Lock) any { return l }, false},
+		"ctx kept": {func(l *locker.Lock) any { ctx, _ := l.Context(parent); return ctx }, false},
 		"ctx under it kept": {func(l *locker.Lock) any {
 			ctx, _ := l.Context(parent)
-			ctx = context.WithValue(ctx, new(int), 1)
-			return context.WithoutCancel(ctx)
+			return context.WithoutCancel(context.WithValue(ctx, new(int), 1))
 		}, false},
 		"work runs under its ctx": {func(l *locker.Lock) any {
 			ctx, _ := l.Context(context.WithoutCancel(parent))
 			return context.AfterFunc(ctx, func() {})
 		}, false},
-		"cancel kept": {func(l *locker.Lock) any {
-			_, cancel := l.Context(parent)
-			return cancel
-		}, false},
+		"cancel kept":        {func(l *locker.Lock) any { _, cancel := l.Context(parent); return cancel }, false},
 		"ctx dropped":        {func(l *locker.Lock) any { _, _ = l.Context(parent); return nil }, true},
 		"ctx cancelled":      {func(l *locker.Lock) any { _, cancel := l.Context(parent); cancel(); return nil }, true},
 		"Done":               {func(l *locker.Lock) any { return l.Done() }, false},
@@ -73,72 +68,59 @@ func TestForgotten(t *testing.T) {
 		"AfterDone, stopped": {func(l *locker.Lock) any { l.AfterDone(func(error) {})(); return nil }, true},
 		"Handle":             {func(l *locker.Lock) any { return l.Handle() }, false},
 		"Hold":               {func(l *locker.Lock) any { return l.Hold() }, true},
-		"asked and renewed": {func(l *locker.Lock) any {
-			return errors.Join(l.Err(), l.Renew(parent, 0), l.Hold().Renew(parent))
-		}, true},
-		"released": {func(l *locker.Lock) any { return l.Release(parent) }, false},
-		"lost":     {func(l *locker.Lock) any { l.Hold().MarkLost(nil); return nil }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			hold, kept := letGo(t.Context(), tt.use)
-			other, _ := letGo(t.Context(), func(*locker.Lock) any { return nil })
-			if hold.Forgotten() || other.Forgotten() {
-				t.Error("the first call does not begin to observe, but reports")
-			}
-			awaitForgotten(t, other)
-			if tt.forgotten {
-				awaitForgotten(t, hold)
-			}
-			if got := hold.Forgotten(); got != tt.forgotten {
-				t.Errorf("Forgotten is %v", got)
-			}
-			runtime.KeepAlive(kept)
-		})
-	}
-	if new(locker.Lock).Hold().Forgotten() {
-		t.Error("the zero Lock is reported as forgotten")
-	}
+		"asked and renewed":  {func(l *locker.Lock) any { return errors.Join(l.Err(), l.Renew(parent, 0), l.Hold().Renew(parent)) }, true},
+		"released":           {func(l *locker.Lock) any { return l.Release(parent) }, false},
+		"lost":               {func(l *locker.Lock) any { l.Hold().MarkLost(nil); return nil }, false},
+	}, func(t *testing.T, tt test) {
+		hold, kept := letGo(t.Context(), tt.use)
+		other, _ := letGo(t.Context(), func(*locker.Lock) any { return nil })
+		if hold.Forgotten() || other.Forgotten() {
+			t.Error("the first call does not begin to observe, but reports")
+		}
+		awaitForgotten(t, other)
+		if tt.forgotten {
+			awaitForgotten(t, hold)
+		}
+		if got := hold.Forgotten(); got != tt.forgotten {
+			t.Errorf("Forgotten is %v", got)
+		}
+		runtime.KeepAlive(kept)
+	})
 }
 
 // A forgotten Lock that nothing renews is reported at its Deadline, once, with that cause. Its ctx
 // ends then. One that is alive is reported as lost, without that cause.
 func TestForgottenIsReported(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]bool{"forgotten": true, "alive": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var reports atomic.Int32
-				var last error
-				ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) {
-					last = info.Err
-					reports.Add(1)
-				}})
-				hold, lock := letGo(ctx, func(l *locker.Lock) any {
-					if want {
-						return nil
-					}
-					return l
-				})
-				time.Sleep(11 * time.Second) //nolint:forbidigo // fake time
-				runtime.GC()
-				runtime.GC()
-				time.Sleep(2 * time.Hour) //nolint:forbidigo // fake time
-				synctest.Wait()
-				if n := reports.Load(); n != 1 || !errors.Is(last, locker.ErrLost) || errors.Is(last, locker.ErrForgotten) != want {
-					t.Errorf("reported %d times, last %v", n, last)
-				}
-				if hold.Err() != last { //nolint:errorlint // the same
-					t.Errorf("Err is %v, reported was %v", hold.Err(), last)
-				}
-				if text := `holdfast: lock "a" was lost: its Deadline passed: the Lock was garbage-collected without a Release`; want && last.Error() != text {
-					t.Errorf("the text is %q", last)
-				}
-				runtime.KeepAlive(lock)
-			})
+	check.EachInFakeTime(t, map[string]bool{"forgotten": true, "alive": false}, func(t *testing.T, want bool) {
+		var reports atomic.Int32
+		var last error
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) {
+			last = info.Err
+			reports.Add(1)
+		}})
+		hold, lock := letGo(ctx, func(l *locker.Lock) any {
+			if want {
+				return nil
+			}
+			return l
 		})
-	}
+		time.Sleep(11 * time.Second) //nolint:forbidigo // fake time
+		runtime.GC()
+		runtime.GC()
+		time.Sleep(2 * time.Hour) //nolint:forbidigo // fake time
+		synctest.Wait()
+		if n := reports.Load(); n != 1 || !errors.Is(last, locker.ErrLost) || errors.Is(last, locker.ErrForgotten) != want {
+			t.Errorf("reported %d times, last %v", n, last)
+		}
+		if hold.Err() != last { //nolint:errorlint // the same
+			t.Errorf("Err is %v, reported was %v", hold.Err(), last)
+		}
+		if text := `holdfast: lock "a" was lost: its Deadline passed: the Lock was garbage-collected without a Release`; want && last.Error() != text {
+			t.Errorf("the text is %q", last)
+		}
+		runtime.KeepAlive(lock)
+	})
 }
 
 // The locks of AcquireAll are forgotten with their Locks.
@@ -149,10 +131,7 @@ func TestForgottenLocks(t *testing.T) {
 	})
 	var holds []lease.Hold
 	func() {
-		locks, err := locker.AcquireAll(t.Context(), l, []locker.Request{{Name: "a"}, {Name: "b"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		locks := locker.Must(locker.AcquireAll(t.Context(), l, []locker.Request{{Name: "a"}, {Name: "b"}}))
 		for _, lock := range locks.All() {
 			holds = append(holds, lock.Hold())
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -17,7 +18,7 @@ var handleForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 func TestHandleRoundTrip(t *testing.T) {
 	t.Parallel()
 	kib := strings.Repeat("k", 1024)
-	for name, g := range map[string]lease.Grant{
+	check.Each(t, map[string]lease.Grant{
 		"least":   {Name: "a", Token: "t"},
 		"most":    {Name: kib, Owner: kib, Token: strings.Repeat("t", 1<<20), Mode: locker.Shared, TTL: locker.MaxTTL, Fence: math.MaxInt64},
 		"usual":   {Name: "job", Owner: "worker-1", Token: lease.NewToken(), TTL: 30 * time.Second, Fence: 1},
@@ -26,43 +27,39 @@ func TestHandleRoundTrip(t *testing.T) {
 		"no text": {Name: "\xff\xfe\x00\n\"\\", Owner: "\x80", Token: "\xc3(\x00|", TTL: time.Millisecond},
 		//realtime:ok no time passes
 		"scripts": {Name: "замок:鍵", Owner: "é", Token: "t\u2028<>&", TTL: time.Millisecond + 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g.Deadline = time.Now() // does not travel
-			text := locker.NewHandle(g).Encode()
-			if !handleForm.MatchString(text) {
-				t.Errorf("Encode: %.80q, want letters, digits, -, _ and one dot", text)
-			}
-			h, err := locker.ParseHandle(text)
-			if err != nil {
-				t.Fatalf("ParseHandle: %v", err)
-			}
-			g.Deadline = time.Time{}
-			if h.Grant() != g {
-				t.Error("the facts changed on the way")
-			}
-			if h.Name() != g.Name || h.Owner() != g.Owner || h.Mode() != g.Mode || h.Fence() != g.Fence || h.IsZero() {
-				t.Errorf("%v: not what was encoded", h)
-			}
-			if h.Encode() != text {
-				t.Error("it encodes to another text")
-			}
-		})
-	}
+	}, func(t *testing.T, g lease.Grant) {
+		g.Deadline = time.Now() // does not travel
+		text := locker.NewHandle(g).Encode()
+		if !handleForm.MatchString(text) {
+			t.Errorf("Encode: %.80q, want letters, digits, -, _ and one dot", text)
+		}
+		h, err := locker.ParseHandle(text)
+		if err != nil {
+			t.Fatalf("ParseHandle: %v", err)
+		}
+		g.Deadline = time.Time{}
+		if h.Grant() != g {
+			t.Error("the facts changed on the way")
+		}
+		if h.Name() != g.Name || h.Owner() != g.Owner || h.Mode() != g.Mode || h.Fence() != g.Fence || h.IsZero() {
+			t.Errorf("%v: not what was encoded", h)
+		}
+		if h.Encode() != text {
+			t.Error("it encodes to another text")
+		}
+	})
 }
 
-func TestHandleOfALock(t *testing.T) {
+func TestLockFacts(t *testing.T) {
 	t.Parallel()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(time.Hour)
 	g := lease.Grant{Name: "a", Owner: "o", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7}
 	lock := locker.NewLock(t.Context(), g, &fakeLease{})
-	if got := lock.Handle().Grant(); got != g {
-		t.Errorf("%v, want %v", got, g)
+	if lock.Name() != "a" || lock.Owner() != "o" || lock.Mode() != locker.Shared || lock.TTL() != time.Minute || lock.Fence() != 7 ||
+		!lock.Deadline().Equal(deadline) || lock.Err() != nil || check.Closed(lock.Done()) || lock.Handle().Grant() != g {
+		t.Errorf("%v, TTL %v, until %v, Err %v; not what was granted", lock, lock.TTL(), lock.Deadline(), lock.Err())
 	}
-	if err := lock.Upgrade(t.Context()); err != nil {
-		t.Fatalf("Upgrade: %v", err)
-	}
+	check.Error(t, "Upgrade", lock.Upgrade(t.Context()))
 	if got := lock.Handle().Mode(); got != locker.Exclusive {
 		t.Errorf("mode %v of a handle taken after the upgrade", got)
 	}
@@ -93,7 +90,7 @@ func TestParseHandleRefuses(t *testing.T) {
 	body := strings.TrimPrefix(valid, "holdfast1.")
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	a, tok := b64("a"), b64(secret)
-	for name, text := range map[string]string{
+	check.Each(t, map[string]string{
 		"no form":               body,
 		"another form":          "holdfast2." + body,
 		"upper case":            "HOLDFAST1." + body,
@@ -136,19 +133,16 @@ func TestParseHandleRefuses(t *testing.T) {
 		"space in JSON":         encoded(`{ "Name":"` + a + `","Owner":"","Token":"` + tok + `"}`),
 		"more behind":           encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `"}{}`),
 		"deep nesting":          encoded(strings.Repeat("[", 100_000)),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h, err := locker.ParseHandle(text)
-			wantInvalid(t, "ParseHandle", err)
-			if h != (locker.Handle{}) {
-				t.Errorf("%v beside the error", h)
-			}
-			if err != nil && strings.Contains(err.Error(), body[:10]) {
-				t.Errorf("error %q repeats the text, which holds the token", err)
-			}
-		})
-	}
+	}, func(t *testing.T, text string) {
+		h, err := locker.ParseHandle(text)
+		wantInvalid(t, "ParseHandle", err)
+		if h != (locker.Handle{}) {
+			t.Errorf("%v beside the error", h)
+		}
+		if err != nil && strings.Contains(err.Error(), body[:10]) {
+			t.Errorf("error %q repeats the text, which holds the token", err)
+		}
+	})
 	if _, err := locker.ParseHandle(encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `"}`)); err != nil {
 		t.Errorf("the form that the cases above spoil is refused itself: %v", err)
 	}

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
+	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -30,24 +31,20 @@ func TestChain(t *testing.T) {
 		order = append(order, "bottom")
 		return nil, failed
 	})
-	_, err := locker.Chain(bottom, mark("outer"), mark("middle"), mark("inner")).Acquire(t.Context(), locker.Request{Name: "a"})
-	wantError(t, "Acquire", err, failed)
-	if want := []string{"outer", "middle", "inner", "bottom", "/inner", "/middle", "/outer"}; !slices.Equal(order, want) {
-		t.Errorf("order %v, want %v", order, want)
+	acquire := func(want string, l locker.Locker) error {
+		order = nil
+		_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
+		if got := strings.Join(order, " "); got != want {
+			t.Errorf("order %q, want %q", got, want)
+		}
+		return err
 	}
-	order = nil
-	_, _ = locker.Chain(bottom).Acquire(t.Context(), locker.Request{})
-	if !slices.Equal(order, []string{"bottom"}) {
-		t.Errorf("order %v without middleware", order)
-	}
-	order = nil
-	_, err = locker.Chain(bottom, mark("outer"), nil, mark("inner")).Acquire(t.Context(), locker.Request{Name: "a"})
+	check.Error(t, "Acquire", acquire("outer middle inner bottom /inner /middle /outer", locker.Chain(bottom, mark("outer"), mark("middle"), mark("inner"))), failed)
+	check.Error(t, "without middleware", acquire("bottom", locker.Chain(bottom)), failed)
+	err := acquire("outer /outer", locker.Chain(bottom, mark("outer"), nil, mark("inner")))
 	wantInvalid(t, "Acquire", err)
 	if got, want := err.Error(), `holdfast: acquire "a": invalid Chain middleware 1: nil; allowed: a Middleware`; got != want {
 		t.Errorf("with a nil middleware: %q, want %q", got, want)
-	}
-	if !slices.Equal(order, []string{"outer", "/outer"}) {
-		t.Errorf("order %v with a nil middleware", order)
 	}
 }
 
@@ -57,12 +54,7 @@ func TestMust(t *testing.T) {
 		t.Errorf("Must = %d, want 7", got)
 	}
 	failed := errors.New("bad")
-	defer func() {
-		if got := recover(); got != failed { //nolint:errorlint // the very error
-			t.Errorf("panic with %v, want the error", got)
-		}
-	}()
-	locker.Must(7, failed)
+	check.Panics(t, failed, func() { locker.Must(7, failed) })
 }
 
 func TestStrings(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -78,6 +77,11 @@ func hold(t *testing.T, l lease.Lease, ttl time.Duration) *locker.Lock {
 	return locker.NewLock(t.Context(), g, l)
 }
 
+// minute makes a Lock on "a" that lasts for a minute, under ctx.
+func minute(ctx context.Context, l lease.Lease) *locker.Lock {
+	return locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute)}, l)
+}
+
 // grants is a Locker that makes every Lock with l, for a minute.
 func grants(l lease.Lease) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -85,35 +89,6 @@ func grants(l lease.Lease) locker.Locker {
 			Name: req.Name, Owner: req.Owner, Mode: req.Mode, Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
 		}, l), nil
 	})
-}
-
-// advance lets d pass on the clock of a bubble, and lets everybody act on it.
-func advance(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
-// closed reports whether c is closed.
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// wantError demands that err matches all of want, and is nil if there are none.
-func wantError(t *testing.T, what string, err error, want ...error) {
-	t.Helper()
-	if len(want) == 0 && err != nil {
-		t.Errorf("%s: %v, want no error", what, err)
-	}
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("%s: %v, want an error that matches %q", what, err, w)
-		}
-	}
 }
 
 func wantNotError(t *testing.T, what string, err error, not ...error) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -17,80 +17,45 @@ import (
 func TestMinHoldOfRelease(t *testing.T) {
 	t.Parallel()
 	const minHold = 10 * time.Second
-	for _, tt := range []struct {
-		name    string
+	type test struct {
 		minHold time.Duration
 		work    time.Duration
 		keeps   bool
 		drop    bool
-	}{
-		{name: "none"},
-		{name: "none, dropped", drop: true},
-		{name: "at once", minHold: minHold, keeps: true},
-		{name: "at once, dropped", minHold: minHold, drop: true},
-		{name: "later", minHold: minHold, work: minHold - 1, keeps: true},
-		{name: "at the end", minHold: minHold, work: minHold},
-		{name: "after the end", minHold: minHold, work: 2 * minHold},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := &fakeLease{}
-				var traced time.Time
-				ctx := locktrace.With(t.Context(), &locktrace.Trace{Released: func(_ context.Context, info locktrace.ReleasedInfo) {
-					traced = info.KeepUntil
-				}})
-				g := lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute), MinHold: tt.minHold}
-				lock := locker.NewLock(ctx, g, l)
-				var want time.Time
-				if tt.keeps {
-					want = time.Now().Add(minHold)
-				}
-				time.Sleep(tt.work) //nolint:forbidigo // fake time
-				rest := (max(tt.minHold-tt.work, 0) + time.Millisecond - 1).Truncate(time.Millisecond)
-				if got := lock.Handle().Grant().MinHold; got != rest {
-					t.Errorf("the Handle has a MinHold of %v, want %v", got, rest)
-				}
-				if tt.drop {
-					lock.DropMinHold()
-				}
-				wantError(t, "Release", lock.Release(t.Context()))
-				ops := l.asked()
-				if got := ops[len(ops)-1].KeepUntil; !got.Equal(want) || !traced.Equal(want) {
-					t.Errorf("the release keeps the name until %v, traced as %v, want %v", got, traced, want)
-				}
-			})
-		})
 	}
-}
-
-// Nobody gets a name that a release keeps taken, until MinHold has passed.
-func TestMinHoldInMemory(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, ctx := lockertest.New(), t.Context()
-		req := locker.Request{Name: "a", MinHold: 2 * locker.DefaultTTL, Owner: "o", Note: "n"}
-		lock := locker.Must(l.Acquire(ctx, req))
-		if lock.TTL() != req.MinHold {
-			t.Errorf("TTL %v, want MinHold", lock.TTL())
+	check.EachInFakeTime(t, map[string]test{
+		"none":             {},
+		"none, dropped":    {drop: true},
+		"at once":          {minHold: minHold, keeps: true},
+		"at once, dropped": {minHold: minHold, drop: true},
+		"later":            {minHold: minHold, work: minHold - 1, keeps: true},
+		"at the end":       {minHold: minHold, work: minHold},
+		"after the end":    {minHold: minHold, work: 2 * minHold},
+	}, func(t *testing.T, tt test) {
+		l := &fakeLease{}
+		var traced time.Time
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Released: func(_ context.Context, info locktrace.ReleasedInfo) {
+			traced = info.KeepUntil
+		}})
+		g := lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute), MinHold: tt.minHold}
+		lock := locker.NewLock(ctx, g, l)
+		var want time.Time
+		if tt.keeps {
+			want = time.Now().Add(minHold)
 		}
-		time.Sleep(time.Second) //nolint:forbidigo // fake time
-		resumed := locker.Must(locker.Resume(ctx, l, lock.Handle()))
-		wantError(t, "Release", resumed.Release(ctx))
-		_, err := l.Acquire(ctx, req)
-		held, ok := errors.AsType[*locker.ContentionError](err)
-		if !ok || !held.Released || held.Left != req.MinHold-time.Second || held.Owner != "o" || held.Note != "n" {
-			t.Errorf("the refusal: %v", err)
+		time.Sleep(tt.work) //nolint:forbidigo // fake time
+		rest := (max(tt.minHold-tt.work, 0) + time.Millisecond - 1).Truncate(time.Millisecond)
+		if got := lock.Handle().Grant().MinHold; got != rest {
+			t.Errorf("the Handle has a MinHold of %v, want %v", got, rest)
 		}
-		state, err := l.Inspect(ctx, "a")
-		if want := (locker.State{Held: true, Owner: "o", Note: "n", Left: req.MinHold - time.Second}); err != nil || state != want {
-			t.Errorf("Inspect: %+v, %v, want %+v", state, err, want)
+		if tt.drop {
+			lock.DropMinHold()
 		}
-		if _, err := locker.Resume(ctx, l, resumed.Handle()); !errors.Is(err, locker.ErrNotHeld) {
-			t.Errorf("Resume of what was released: %v", err)
+		check.Error(t, "Release", lock.Release(t.Context()))
+		ops := l.asked()
+		if got := ops[len(ops)-1].KeepUntil; !got.Equal(want) || !traced.Equal(want) {
+			t.Errorf("the release keeps the name until %v, traced as %v, want %v", got, traced, want)
 		}
-		time.Sleep(held.Left) //nolint:forbidigo // fake time
-		wantError(t, "Release", locker.Must(l.Acquire(ctx, req)).Release(ctx))
 	})
 }
 
@@ -109,7 +74,7 @@ func TestAcquireAllThatFailsKeepsNoName(t *testing.T) {
 	if ttl := locks.All()[0].TTL(); ttl != time.Hour {
 		t.Errorf("the TTL of two requests is %v, want the MinHold of one", ttl)
 	}
-	wantError(t, "Release", locks.Release(t.Context()))
+	check.Error(t, "Release", locks.Release(t.Context()))
 	if _, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); !errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("the name is free before MinHold: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -24,38 +25,34 @@ func TestOwnerFrom(t *testing.T) {
 		}
 	}
 	type steps []func(context.Context) context.Context
-	tests := []struct {
-		name string
+	type test struct {
 		said steps
 		a, b string // the owners for names "a" and "b"; "": none
-	}{
-		{"nothing", nil, "", ""},
-		{"all", steps{all("o")}, "o", "o"},
-		{"all twice", steps{all("o"), all("p")}, "p", "p"},
-		{"taken away", steps{all("o"), all("")}, "", ""},
-		{"one name", steps{under("a", "o")}, "o", ""},
-		{"two names", steps{under("a", "o"), under("b", "p")}, "o", "p"},
-		{"one name twice", steps{under("a", "o"), under("a", "p")}, "p", ""},
-		{"one name under all", steps{all("o"), under("a", "p")}, "p", "o"},
-		{"all under one name", steps{under("a", "p"), all("o")}, "o", "o"},
-		{"taken away under one name", steps{under("a", "p"), all("")}, "", ""},
-		{"one name after taking away", steps{all("o"), all(""), under("a", "p")}, "p", ""},
-		{"names around another", steps{under("a", "o"), under("b", "p"), under("b", "q")}, "o", "q"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			ctx := t.Context()
-			for _, say := range tt.said {
-				ctx = say(ctx) //nolint:fatcontext // how deep it goes is the point
+	check.Each(t, map[string]test{
+		"nothing":                    {nil, "", ""},
+		"all":                        {steps{all("o")}, "o", "o"},
+		"all twice":                  {steps{all("o"), all("p")}, "p", "p"},
+		"taken away":                 {steps{all("o"), all("")}, "", ""},
+		"one name":                   {steps{under("a", "o")}, "o", ""},
+		"two names":                  {steps{under("a", "o"), under("b", "p")}, "o", "p"},
+		"one name twice":             {steps{under("a", "o"), under("a", "p")}, "p", ""},
+		"one name under all":         {steps{all("o"), under("a", "p")}, "p", "o"},
+		"all under one name":         {steps{under("a", "p"), all("o")}, "o", "o"},
+		"taken away under one name":  {steps{under("a", "p"), all("")}, "", ""},
+		"one name after taking away": {steps{all("o"), all(""), under("a", "p")}, "p", ""},
+		"names around another":       {steps{under("a", "o"), under("b", "p"), under("b", "q")}, "o", "q"},
+	}, func(t *testing.T, tt test) {
+		ctx := t.Context()
+		for _, say := range tt.said {
+			ctx = say(ctx) //nolint:fatcontext // how deep it goes is the point
+		}
+		for name, want := range map[string]string{"a": tt.a, "b": tt.b} {
+			if got, ok := lease.OwnerFrom(ctx, name); got != want || ok != (want != "") {
+				t.Errorf("OwnerFrom(%q) = %q, %v; want %q", name, got, ok, want)
 			}
-			for name, want := range map[string]string{"a": tt.a, "b": tt.b} {
-				if got, ok := lease.OwnerFrom(ctx, name); got != want || ok != (want != "") {
-					t.Errorf("OwnerFrom(%q) = %q, %v; want %q", name, got, ok, want)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 func TestOwnerOfALock(t *testing.T) {

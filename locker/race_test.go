@@ -2,7 +2,6 @@ package locker_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -20,21 +20,20 @@ func TestOneReleaseOfMany(t *testing.T) {
 	for range 200 {
 		l := &fakeLease{}
 		lock := hold(t, l, time.Minute)
-		var done, again atomic.Int32
-		var wg sync.WaitGroup
+		errs := make(chan error, 4)
 		for range 4 {
-			wg.Go(func() {
-				switch err := lock.Release(t.Context()); {
-				case err == nil:
-					done.Add(1)
-				case errors.Is(err, locker.ErrReleased):
-					again.Add(1)
-				}
-			})
+			go func() { errs <- lock.Release(t.Context()) }()
 		}
-		wg.Wait()
-		if done.Load() != 1 || again.Load() != 3 || len(l.asked()) != 1 {
-			t.Fatalf("%d released, %d were told ErrReleased, asked %v; want one, three, one", done.Load(), again.Load(), l.asked())
+		released := 0
+		for range 4 {
+			if err := <-errs; err == nil {
+				released++
+			} else {
+				check.Error(t, "Release", err, locker.ErrReleased)
+			}
+		}
+		if released != 1 || len(l.asked()) != 1 {
+			t.Fatalf("%d released, asked %v; want one", released, l.asked())
 		}
 	}
 }
@@ -109,7 +108,7 @@ func TestWrapLeaseBesideATimer(t *testing.T) {
 	}})
 	lock = locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, Deadline: time.Now().Add(time.Millisecond)}, &fakeLease{})
 	lock.AfterDone(func(error) {})
-	for !closed(over) {
+	for !check.Closed(over) {
 		lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return l })
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -37,12 +38,7 @@ func (d *diary) read() []string {
 // own.
 func TestBlockedReports(t *testing.T) {
 	t.Parallel()
-	for name, batch := range map[string]any{"together": 1, "alone": nil} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { blockedReports(t, batch) })
-		})
-	}
+	check.EachInFakeTime(t, map[string]any{"together": 1, "alone": nil}, blockedReports)
 }
 
 func blockedReports(t *testing.T, batch any) {
@@ -92,11 +88,11 @@ func blockedReports(t *testing.T, batch any) {
 	wantEnded("gone", ends[1], true)
 	wantEnded("well", ends[2], false)
 	for range 100 {
-		advance(30 * time.Second)
+		check.Advance(30 * time.Second)
 		renew()
 	}
-	wantError(t, "blocked", blocked.Err())
-	wantError(t, "well", well.Err())
+	check.Error(t, "blocked", blocked.Err())
+	check.Error(t, "well", well.Err())
 	leases["blocked"].err = locker.ErrNotHeld
 	renew()
 	wantEnded("blocked", ends[0], true)
@@ -137,62 +133,35 @@ func count(all []string, s string) (n int) {
 // from being sent.
 func TestPanicInAfterDone(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(l locker.Locker, lock *locker.Lock){
-		"Release": func(_ locker.Locker, lock *locker.Lock) { _ = lock.Release(context.Background()) },
-		"Renew":   func(_ locker.Locker, lock *locker.Lock) { _ = lock.Renew(context.Background(), 0) },
-		"Do":      nil,
+	for _, tt := range []struct {
+		answer   error
+		end      func(lock *locker.Lock) error
+		op       lease.OpKind
+		reported string
+	}{
+		{nil, func(lock *locker.Lock) error { return lock.Release(t.Context()) }, lease.OpRelease, "released"},
+		{locker.ErrNotHeld, func(lock *locker.Lock) error { return lock.Renew(t.Context(), 0) }, lease.OpRenew, "renewed"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var told diary
-			l := &fakeLease{}
-			if name == "Renew" {
-				l = refusing(locker.ErrNotHeld)
-			}
-			watch := func(lock *locker.Lock) context.Context {
-				lock.AfterDone(func(error) { told.notef("first") })
-				lock.AfterDone(func(error) { panic("out of order") })
-				lock.AfterDone(func(error) { told.notef("last") })
-				work, cancel := lock.Context(t.Context())
-				t.Cleanup(cancel)
-				return work
-			}
-			ctx := locktrace.With(t.Context(), &locktrace.Trace{
-				Renewed:  func(context.Context, locktrace.RenewedInfo) { told.notef("renewed") },
-				Released: func(context.Context, locktrace.ReleasedInfo) { told.notef("released") },
-			})
-			var work context.Context
-			panicked := func() (v any) {
-				defer func() { v = recover() }()
-				if end != nil {
-					lock, err := grants(l).Acquire(ctx, locker.Request{Name: "a"})
-					wantError(t, "Acquire", err)
-					work = watch(lock) //nolint:fatcontext // it is looked at below
-					end(grants(l), lock)
-					return nil
-				}
-				_ = locker.Do(ctx, grants(l), locker.Request{Name: "a"}, func(_ context.Context, lock *locker.Lock) error {
-					work = watch(lock) //nolint:fatcontext // it is looked at below
-					return nil
-				})
-				return nil
-			}()
-			if panicked != "out of order" {
-				t.Errorf("the caller saw the panic %v", panicked)
-			}
-			if work.Err() == nil {
-				t.Error("the context has not ended")
-			}
-			want, op := []string{"first", "last", "released"}, lease.OpRelease
-			if name == "Renew" {
-				want[2], op = "renewed", lease.OpRenew
-			}
-			if got := told.read(); !slices.Equal(got, want) {
-				t.Errorf("told %v, want %v", got, want)
-			}
-			if asked := l.asked(); len(asked) != 1 || asked[0].Kind != op {
-				t.Errorf("asked the server for %v", asked)
-			}
-		})
+		var told diary
+		l := refusing(tt.answer)
+		lock := minute(locktrace.With(t.Context(), &locktrace.Trace{
+			Renewed:  func(context.Context, locktrace.RenewedInfo) { told.notef("renewed") },
+			Released: func(context.Context, locktrace.ReleasedInfo) { told.notef("released") },
+		}), l)
+		lock.AfterDone(func(error) { told.notef("first") })
+		lock.AfterDone(func(error) { panic("out of order") })
+		lock.AfterDone(func(error) { told.notef("last") })
+		work, cancel := lock.Context(t.Context())
+		defer cancel()
+		check.Panics(t, "out of order", func() { t.Errorf("no panic, but %v", tt.end(lock)) })
+		if work.Err() == nil {
+			t.Error("the context has not ended")
+		}
+		if got, want := told.read(), []string{"first", "last", tt.reported}; !slices.Equal(got, want) {
+			t.Errorf("told %v, want %v", got, want)
+		}
+		if asked := l.asked(); len(asked) != 1 || asked[0].Kind != tt.op {
+			t.Errorf("asked the server for %v", asked)
+		}
 	}
 }

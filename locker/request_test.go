@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -33,7 +34,7 @@ func TestValidateName(t *testing.T) {
 		err := locker.Request{Name: tt.name}.Validate()
 		short := tt.name[:min(len(tt.name), 20)]
 		if tt.ok {
-			wantError(t, short, err)
+			check.Error(t, short, err)
 			continue
 		}
 		wantInvalid(t, short, err)
@@ -76,7 +77,7 @@ func TestValidateTTL(t *testing.T) {
 		}
 		for what, err := range errs {
 			if tt.ok {
-				wantError(t, what+" of "+tt.ttl.String(), err)
+				check.Error(t, what+" of "+tt.ttl.String(), err)
 			} else {
 				wantInvalid(t, what+" of "+tt.ttl.String(), err)
 			}
@@ -96,48 +97,44 @@ func TestValidateRest(t *testing.T) {
 		return locker.NewHandle(lease.Grant{Name: name, Mode: mode, Token: secret})
 	}
 	kib := strings.Repeat("o", 1024)
-	tests := []struct {
-		name string
+	type test struct {
 		req  locker.Request
 		what string // "": valid
-	}{
-		//realtime:ok a value, no lease
-		{"all that there is", locker.Request{Mode: locker.Shared, TTL: time.Second, MaxWait: 1, NoWait: true, Fenced: true, Owner: kib, Note: kib}, ""},
-		{"mode 2", locker.Request{Mode: 2}, "Request.Mode"},
-		{"mode 7", locker.Request{Mode: 7}, "Request.Mode"},
-		{"mode 255", locker.Request{Mode: 255}, "Request.Mode"},
-		{"permits", locker.Request{Permits: math.MaxInt}, ""},
-		{"negative permits", locker.Request{Permits: -1}, "Request.Permits"},
-		{"MinHold", locker.Request{MinHold: 24 * 24 * time.Hour}, ""},
-		//realtime:ok a value, no lease
-		{"MinHold as long as TTL", locker.Request{TTL: time.Second, MinHold: time.Second}, ""},
-		//realtime:ok a value, no lease
-		{"MinHold longer than TTL", locker.Request{TTL: time.Second, MinHold: time.Second + 1}, "Request.MinHold"},
-		{"negative MinHold", locker.Request{MinHold: -1}, "Request.MinHold"},
-		{"short MinHold", locker.Request{MinHold: time.Millisecond - 1}, "Request.MinHold"},
-		{"long MinHold", locker.Request{MinHold: 24*24*time.Hour + 1}, "Request.MinHold"},
-		{"negative MaxWait", locker.Request{MaxWait: -1}, "Request.MaxWait"},
-		{"long owner", locker.Request{Owner: kib + "o"}, "Request.Owner"},
-		{"long note", locker.Request{Note: kib + "n"}, "Request.Note"},
-		{"resume", locker.Request{Resume: handle("a", locker.Exclusive)}, ""},
-		{"resume of another name", locker.Request{Resume: handle("b", locker.Exclusive)}, "Request.Resume"},
-		{"resume of another mode", locker.Request{Resume: handle("a", locker.Shared)}, "Request.Resume"},
-		{"resume of nothing", locker.Request{Resume: handle("b", locker.Shared), Mode: locker.Shared}, "Request.Resume"},
-		{"zero handle", locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "b"})}, ""},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.req.Name = "a"
-			err := tt.req.Validate()
-			if tt.what == "" {
-				wantError(t, "Validate", err)
-				return
-			}
-			wantInvalid(t, "Validate", err)
-			if ie, ok := errors.AsType[*locker.InvalidError](err); ok && ie.What != tt.what {
-				t.Errorf("error about %s, want %s", ie.What, tt.what)
-			}
-		})
-	}
+	check.Each(t, map[string]test{
+		//realtime:ok a value, no lease
+		"all that there is": {locker.Request{Mode: locker.Shared, TTL: time.Second, MaxWait: 1, NoWait: true, Fenced: true, Owner: kib, Note: kib}, ""},
+		"mode 2":            {locker.Request{Mode: 2}, "Request.Mode"},
+		"mode 7":            {locker.Request{Mode: 7}, "Request.Mode"},
+		"mode 255":          {locker.Request{Mode: 255}, "Request.Mode"},
+		"permits":           {locker.Request{Permits: math.MaxInt}, ""},
+		"negative permits":  {locker.Request{Permits: -1}, "Request.Permits"},
+		"MinHold":           {locker.Request{MinHold: 24 * 24 * time.Hour}, ""},
+		//realtime:ok a value, no lease
+		"MinHold as long as TTL": {locker.Request{TTL: time.Second, MinHold: time.Second}, ""},
+		//realtime:ok a value, no lease
+		"MinHold longer than TTL": {locker.Request{TTL: time.Second, MinHold: time.Second + 1}, "Request.MinHold"},
+		"negative MinHold":        {locker.Request{MinHold: -1}, "Request.MinHold"},
+		"short MinHold":           {locker.Request{MinHold: time.Millisecond - 1}, "Request.MinHold"},
+		"long MinHold":            {locker.Request{MinHold: 24*24*time.Hour + 1}, "Request.MinHold"},
+		"negative MaxWait":        {locker.Request{MaxWait: -1}, "Request.MaxWait"},
+		"long owner":              {locker.Request{Owner: kib + "o"}, "Request.Owner"},
+		"long note":               {locker.Request{Note: kib + "n"}, "Request.Note"},
+		"resume":                  {locker.Request{Resume: handle("a", locker.Exclusive)}, ""},
+		"resume of another name":  {locker.Request{Resume: handle("b", locker.Exclusive)}, "Request.Resume"},
+		"resume of another mode":  {locker.Request{Resume: handle("a", locker.Shared)}, "Request.Resume"},
+		"resume of nothing":       {locker.Request{Resume: handle("b", locker.Shared), Mode: locker.Shared}, "Request.Resume"},
+		"zero handle":             {locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "b"})}, ""},
+	}, func(t *testing.T, tt test) {
+		tt.req.Name = "a"
+		err := tt.req.Validate()
+		if tt.what == "" {
+			check.Error(t, "Validate", err)
+			return
+		}
+		wantInvalid(t, "Validate", err)
+		if ie, ok := errors.AsType[*locker.InvalidError](err); ok && ie.What != tt.what {
+			t.Errorf("error about %s, want %s", ie.What, tt.what)
+		}
+	})
 }

@@ -2,13 +2,14 @@ package locker_test
 
 import (
 	"context"
-	"errors"
 	"io"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -21,39 +22,25 @@ type recorder struct {
 	ctx    context.Context //nolint:containedctx // what was reported with
 }
 
-func record[T any](r *recorder, name string) func(context.Context, T) {
-	return func(ctx context.Context, info T) {
-		r.events, r.last, r.ctx = append(r.events, name), info, ctx
-	}
-}
-
 // trace is a Trace of r whose events have a prefix.
 func (r *recorder) trace(prefix string) *locktrace.Trace {
-	return &locktrace.Trace{
-		Attempt:  record[locktrace.AttemptInfo](r, prefix+"attempt"),
-		Waiting:  record[locktrace.WaitingInfo](r, prefix+"waiting"),
-		Woken:    record[locktrace.WokenInfo](r, prefix+"woken"),
-		Acquired: record[locktrace.AcquiredInfo](r, prefix+"acquired"),
-		Renewed:  record[locktrace.RenewedInfo](r, prefix+"renewed"),
-		Released: record[locktrace.ReleasedInfo](r, prefix+"released"),
-		Lost:     record[locktrace.LostInfo](r, prefix+"lost"),
-
-		NodeFailing:   record[locktrace.NodeInfo](r, prefix+"node failing"),
-		NodeRecovered: record[locktrace.NodeInfo](r, prefix+"node recovered"),
-	}
+	t := new(locktrace.Trace)
+	eachEvent(t, func(name string, event reflect.Value) {
+		event.Set(reflect.MakeFunc(event.Type(), func(args []reflect.Value) []reflect.Value {
+			r.events, r.last = append(r.events, prefix+name), args[1].Interface()
+			r.ctx, _ = reflect.TypeAssert[context.Context](args[0])
+			return nil
+		}))
+	})
+	return t
 }
 
-// fire reports one of each event to t.
-func fire(ctx context.Context, t *locktrace.Trace) {
-	t.Attempt(ctx, locktrace.AttemptInfo{})
-	t.Waiting(ctx, locktrace.WaitingInfo{})
-	t.Woken(ctx, locktrace.WokenInfo{})
-	t.Acquired(ctx, locktrace.AcquiredInfo{})
-	t.Renewed(ctx, locktrace.RenewedInfo{})
-	t.Released(ctx, locktrace.ReleasedInfo{})
-	t.Lost(ctx, locktrace.LostInfo{})
-	t.NodeFailing(ctx, locktrace.NodeInfo{})
-	t.NodeRecovered(ctx, locktrace.NodeInfo{})
+// eachEvent calls f with each field of t.
+func eachEvent(t *locktrace.Trace, f func(name string, event reflect.Value)) {
+	v := reflect.ValueOf(t).Elem()
+	for i := range v.NumField() {
+		f(v.Type().Field(i).Name, v.Field(i))
+	}
 }
 
 func TestWithTrace(t *testing.T) {
@@ -69,19 +56,18 @@ func TestWithTrace(t *testing.T) {
 	one := locktrace.With(ctx, r.trace("1 "))
 	both := locktrace.With(locktrace.With(one, nil), r.trace("2 "))
 	three := locktrace.With(both, r.trace("3 "))
-	names := []string{"attempt", "waiting", "woken", "acquired", "renewed", "released", "lost", "node failing", "node recovered"}
 	for _, tt := range []struct {
 		ctx   context.Context
 		order []string // the newest first
 	}{{one, []string{"1 "}}, {both, []string{"2 ", "1 "}}, {three, []string{"3 ", "2 ", "1 "}}} {
 		r.events = nil
-		fire(tt.ctx, locktrace.From(tt.ctx))
 		var want []string
-		for _, name := range names {
+		eachEvent(locktrace.From(tt.ctx), func(name string, event reflect.Value) {
+			event.Call([]reflect.Value{reflect.ValueOf(tt.ctx), reflect.Zero(event.Type().In(1))})
 			for _, prefix := range tt.order {
 				want = append(want, prefix+name)
 			}
-		}
+		})
 		if !slices.Equal(r.events, want) {
 			t.Errorf("events %v, want %v", r.events, want)
 		}
@@ -98,7 +84,7 @@ func TestWithTraceOfParts(t *testing.T) {
 	got := locktrace.From(locktrace.With(locktrace.With(t.Context(), outer), inner))
 	got.Acquired(t.Context(), locktrace.AcquiredInfo{})
 	got.Released(t.Context(), locktrace.ReleasedInfo{})
-	if want := []string{"i acquired", "o released"}; !slices.Equal(r.events, want) || got.Lost != nil {
+	if want := []string{"i Acquired", "o Released"}; !slices.Equal(r.events, want) || got.Lost != nil {
 		t.Errorf("events %v, Lost is there: %v; want %v and none", r.events, got.Lost != nil, want)
 	}
 	if outer.Acquired != nil || inner.Released != nil {
@@ -129,20 +115,20 @@ func TestLockIsTraced(t *testing.T) {
 				t.Errorf("%s with a ctx of value %v, Err %v; want the values of the acquire's, and no end", event, r.ctx.Value(key{}), r.ctx.Err())
 			}
 		}
-		want("acquired", locktrace.AcquiredInfo{
+		want("Acquired", locktrace.AcquiredInfo{
 			Source: source, Name: "a", Owner: "me", Mode: "shared", TTL: time.Minute, Deadline: deadline, Fence: 7,
 		})
-		advance(time.Second)
-		wantError(t, "Renew", lock.Renew(t.Context(), time.Hour))
-		want("renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Hour, Deadline: start.Add(time.Second + time.Hour)})
+		check.Advance(time.Second)
+		check.Error(t, "Renew", lock.Renew(t.Context(), time.Hour))
+		want("Renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Hour, Deadline: start.Add(time.Second + time.Hour)})
 		l.answer = refusing(io.EOF).answer
 		err := lock.Renew(t.Context(), 0)
-		want("renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Minute, Deadline: start.Add(time.Second + time.Hour), Err: err})
-		wantError(t, "Renew", err, io.EOF)
+		want("Renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Minute, Deadline: start.Add(time.Second + time.Hour), Err: err})
+		check.Error(t, "Renew", err, io.EOF)
 		l.answer = nil
-		wantError(t, "Release", lock.Release(t.Context()))
-		want("released", locktrace.ReleasedInfo{Source: source, Name: "a", Mode: "shared", Held: time.Second})
-		if want := []string{"acquired", "renewed", "renewed", "released"}; !slices.Equal(r.events, want) {
+		check.Error(t, "Release", lock.Release(t.Context()))
+		want("Released", locktrace.ReleasedInfo{Source: source, Name: "a", Mode: "shared", Held: time.Second})
+		if want := []string{"Acquired", "Renewed", "Renewed", "Released"}; !slices.Equal(r.events, want) {
 			t.Errorf("events %v, want %v: a released lock is not lost", r.events, want)
 		}
 	})
@@ -152,49 +138,29 @@ func TestLockIsTraced(t *testing.T) {
 // the one to hear of.
 func TestLossIsTraced(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		end  func(*testing.T, *locker.Lock)
 		want []error
 		held time.Duration
-	}{
+	}
+	check.EachInFakeTime(t, map[string]test{
 		"marked":               {func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(io.EOF) }, []error{locker.ErrLost, io.EOF}, 0},
 		"found out by Renew":   {func(t *testing.T, lock *locker.Lock) { _ = lock.Renew(t.Context(), 0) }, []error{locker.ErrLost}, 0},
-		"nobody looks":         {func(*testing.T, *locker.Lock) { advance(time.Hour) }, []error{locker.ErrLost}, time.Minute},
-		"somebody waits":       {func(_ *testing.T, lock *locker.Lock) { <-lock.Done(); advance(1) }, []error{locker.ErrLost}, time.Minute},
-		"found out by Release": {func(t *testing.T, lock *locker.Lock) { advance(time.Hour); _ = lock.Release(t.Context()) }, []error{locker.ErrLost}, time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var lost []locktrace.LostInfo
-				ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info) }})
-				lock := locker.NewLock(ctx, lease.Grant{
-					Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
-				}, refusing(locker.ErrNotHeld))
-				tt.end(t, lock)
-				_ = lock.Err()
-				_ = lock.Release(t.Context())
-				if len(lost) != 1 || lost[0].Name != "a" || lost[0].Strategy != "test" || lost[0].Held != tt.held {
-					t.Fatalf("reported %+v, want one loss after %v", lost, tt.held)
-				}
-				wantError(t, "reported", lost[0].Err, tt.want...)
-			})
-		})
-	}
-}
-
-// A lease that cannot say where it comes from is traced without.
-func TestTraceWithoutSource(t *testing.T) {
-	t.Parallel()
-	var r recorder
-	failed := errors.New("failed")
-	lock := locker.NewLock(locktrace.With(t.Context(), r.trace("")), lease.Grant{Name: "a", Token: secret},
-		leaseFunc(func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, failed }))
-	err := lock.Release(t.Context())
-	wantError(t, "Release", err, failed)
-	if info, ok := r.last.(locktrace.ReleasedInfo); !ok || info.Source != (locktrace.Source{}) || !errors.Is(info.Err, failed) {
-		t.Errorf("reported %+v", r.last)
-	}
+		"nobody looks":         {func(*testing.T, *locker.Lock) { check.Advance(time.Hour) }, []error{locker.ErrLost}, time.Minute},
+		"somebody waits":       {func(_ *testing.T, lock *locker.Lock) { <-lock.Done(); check.Advance(1) }, []error{locker.ErrLost}, time.Minute},
+		"found out by Release": {func(t *testing.T, lock *locker.Lock) { check.Advance(time.Hour); _ = lock.Release(t.Context()) }, []error{locker.ErrLost}, time.Minute},
+	}, func(t *testing.T, tt test) {
+		var lost []locktrace.LostInfo
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info) }})
+		lock := minute(ctx, refusing(locker.ErrNotHeld))
+		tt.end(t, lock)
+		_ = lock.Err()
+		_ = lock.Release(t.Context())
+		if len(lost) != 1 || lost[0].Name != "a" || lost[0].Strategy != "test" || lost[0].Held != tt.held {
+			t.Fatalf("reported %+v, want one loss after %v", lost, tt.held)
+		}
+		check.Error(t, "reported", lost[0].Err, tt.want...)
+	})
 }
 
 // Who does not trace pays nothing: a Lock is two allocations, and the ctx of an operation another.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -20,24 +21,22 @@ func TestTraceLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		var made, added recorder
-		lock := locker.NewLock(locktrace.With(t.Context(), made.trace("")), lease.Grant{
-			Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
-		}, &fakeLease{})
-		advance(time.Second)
+		lock := minute(locktrace.With(t.Context(), made.trace("")), &fakeLease{})
+		check.Advance(time.Second)
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
 		lock.Hold().Trace(ctx, added.trace(""))
 		cancel()
-		wantError(t, "Renew", lock.Renew(t.Context(), 0))
+		check.Error(t, "Renew", lock.Renew(t.Context(), 0))
 		if errs := lease.RenewBatch(t.Context(), []lease.Hold{lock.Hold()}); errs[0] != nil {
 			t.Errorf("RenewBatch: %v", errs[0])
 		}
 		synctest.Wait() // it reports behind
-		wantError(t, "Release", lock.Release(t.Context()))
-		wantError(t, "Release", lock.Release(t.Context()), locker.ErrReleased)
-		if want := []string{"acquired", "renewed", "renewed", "released"}; !slices.Equal(made.events, want) {
+		check.Error(t, "Release", lock.Release(t.Context()))
+		check.Error(t, "Release", lock.Release(t.Context()), locker.ErrReleased)
+		if want := []string{"Acquired", "Renewed", "Renewed", "Released"}; !slices.Equal(made.events, want) {
 			t.Errorf("the Trace of the acquire heard %v, want %v", made.events, want)
 		}
-		if want := []string{"renewed", "renewed", "released"}; !slices.Equal(added.events, want) {
+		if want := []string{"Renewed", "Renewed", "Released"}; !slices.Equal(added.events, want) {
 			t.Errorf("the added Trace heard %v, want %v", added.events, want)
 		}
 		if added.ctx.Value(key{}) != "v" || added.ctx.Err() != nil || made.ctx.Value(key{}) != nil {
@@ -53,59 +52,36 @@ func TestTraceLock(t *testing.T) {
 // However the adding and the end meet, the end is told once.
 func TestTraceLockOfLoss(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		before, after func(*locker.Lock)
 		want          []string
-	}{
-		"marked before":        {before: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, want: []string{"lost"}},
-		"past Deadline before": {before: func(*locker.Lock) { advance(time.Hour) }, want: []string{"lost"}},
-		"marked after":         {after: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, want: []string{"lost"}},
-		"nobody looks":         {after: func(*locker.Lock) { advance(time.Hour) }, want: []string{"lost"}},
-		"released before":      {before: func(l *locker.Lock) { _ = l.Release(context.Background()) }, want: []string{"released"}},
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"marked before":        {before: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, want: []string{"Lost"}},
+		"past Deadline before": {before: func(*locker.Lock) { check.Advance(time.Hour) }, want: []string{"Lost"}},
+		"marked after":         {after: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, want: []string{"Lost"}},
+		"nobody looks":         {after: func(*locker.Lock) { check.Advance(time.Hour) }, want: []string{"Lost"}},
+		"released before":      {before: func(l *locker.Lock) { _ = l.Release(context.Background()) }, want: []string{"Released"}},
 		"lost and released before": {
-			before: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF); _ = l.Release(context.Background()) }, want: []string{"lost", "released"},
+			before: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF); _ = l.Release(context.Background()) }, want: []string{"Lost", "Released"},
 		},
-		"released after losing":  {after: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF); _ = l.Release(context.Background()) }, want: []string{"lost", "released"}},
-		"released after, was ok": {after: func(l *locker.Lock) { _ = l.Release(context.Background()); advance(time.Hour) }, want: []string{"released"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var r recorder
-				lock := locker.NewLock(t.Context(), lease.Grant{
-					Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
-				}, &fakeLease{})
-				if tt.before != nil {
-					tt.before(lock)
-				}
-				lock.Hold().Trace(t.Context(), r.trace(""))
-				if tt.after != nil {
-					tt.after(lock)
-				}
-				synctest.Wait()
-				if !slices.Equal(r.events, tt.want) {
-					t.Errorf("heard %v, want %v", r.events, tt.want)
-				}
-			})
-		})
-	}
-}
-
-// What is no Lock, as a test double may return, is left alone.
-func TestMiddlewareOnNoLock(t *testing.T) {
-	t.Parallel()
-	for _, lock := range []*locker.Lock{nil, {}} {
-		lock.Hold().Trace(t.Context(), (&recorder{}).trace(""))
-		lock.Hold().WrapContext(func(context.Context) context.Context { t.Error("called"); return nil })
-		if source := lock.Hold().Source(); source != (locktrace.Source{}) {
-			t.Errorf("comes from %+v", source)
+		"released after losing":  {after: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF); _ = l.Release(context.Background()) }, want: []string{"Lost", "Released"}},
+		"released after, was ok": {after: func(l *locker.Lock) { _ = l.Release(context.Background()); check.Advance(time.Hour) }, want: []string{"Released"}},
+	}, func(t *testing.T, tt test) {
+		var r recorder
+		lock := hold(t, &fakeLease{}, time.Minute)
+		if tt.before != nil {
+			tt.before(lock)
 		}
-		_, cancel := lock.Context(t.Context())
-		cancel()
-	}
-	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: secret}, &fakeLease{})
-	lock.Hold().Trace(t.Context(), nil)
-	wantError(t, "Release", lock.Release(t.Context()))
+		lock.Hold().Trace(t.Context(), r.trace(""))
+		if tt.after != nil {
+			tt.after(lock)
+		}
+		synctest.Wait()
+		if !slices.Equal(r.events, tt.want) {
+			t.Errorf("heard %v, want %v", r.events, tt.want)
+		}
+	})
 }
 
 // What middleware adds is in the ctx of the work; what wraps later overrules.
@@ -114,6 +90,7 @@ func TestWrapContext(t *testing.T) {
 	type inner struct{}
 	type both struct{}
 	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: secret, Owner: "me"}, &fakeLease{})
+	lock.Hold().Trace(t.Context(), nil) // changes nothing
 	lock.Hold().WrapContext(func(ctx context.Context) context.Context {
 		return context.WithValue(context.WithValue(ctx, inner{}, 1), both{}, 1)
 	})
@@ -128,5 +105,5 @@ func TestWrapContext(t *testing.T) {
 		}
 		return nil
 	})
-	wantError(t, "Do", err)
+	check.Error(t, "Do", err)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -35,36 +36,33 @@ func TestSkewed(t *testing.T) {
 func TestDeadlineByBothClocks(t *testing.T) {
 	t.Parallel()
 	const sec, hour = time.Second, time.Hour
-	for _, tt := range []struct {
-		name       string
+	type test struct {
 		wall, mono time.Duration
 		ended      bool
-	}{
-		{"both ahead", hour, hour, false},
-		{"suspended past the lease", -sec, hour, true},
-		{"the wall clock was set back", hour, -sec, true},
-		{"both passed", -sec, -sec, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			l := &fakeLease{}
-			lock := locker.NewLock(t.Context(), lease.Grant{
-				Name: "a", Token: secret, TTL: hour, Deadline: skewed(in(tt.wall), in(tt.mono)),
-			}, l)
-			if got := closed(lock.Done()); got != tt.ended {
-				t.Errorf("Done closed: %v, want %v", got, tt.ended)
-			}
-			if !tt.ended {
-				wantError(t, "Renew", lock.Renew(t.Context(), 0))
-				return
-			}
-			wantError(t, "Err", lock.Err(), locker.ErrLost)
-			wantError(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
-			if len(l.asked()) != 0 {
-				t.Errorf("asked %v after the end", l.asked())
-			}
-		})
 	}
+	check.Each(t, map[string]test{
+		"both ahead":                  {hour, hour, false},
+		"suspended past the lease":    {-sec, hour, true},
+		"the wall clock was set back": {hour, -sec, true},
+		"both passed":                 {-sec, -sec, true},
+	}, func(t *testing.T, tt test) {
+		l := &fakeLease{}
+		lock := locker.NewLock(t.Context(), lease.Grant{
+			Name: "a", Token: secret, TTL: hour, Deadline: skewed(in(tt.wall), in(tt.mono)),
+		}, l)
+		if got := check.Closed(lock.Done()); got != tt.ended {
+			t.Errorf("Done closed: %v, want %v", got, tt.ended)
+		}
+		if !tt.ended {
+			check.Error(t, "Renew", lock.Renew(t.Context(), 0))
+			return
+		}
+		check.Error(t, "Err", lock.Err(), locker.ErrLost)
+		check.Error(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
+		if len(l.asked()) != 0 {
+			t.Errorf("asked %v after the end", l.asked())
+		}
+	})
 }
 
 // The timer goes by the clock that says less, too.
@@ -81,6 +79,6 @@ func TestDoneByBothClocks(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Errorf("%s: Done stays open", name)
 		}
-		wantError(t, name, lock.Err(), locker.ErrLost)
+		check.Error(t, name, lock.Err(), locker.ErrLost)
 	}
 }

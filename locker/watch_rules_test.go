@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 func TestWatchView(t *testing.T) {
@@ -23,7 +25,7 @@ func TestWatchView(t *testing.T) {
 		err   error
 		yield bool
 	}
-	for what, looks := range map[string][]look{
+	check.Each(t, map[string][]look{
 		"free, held, free":                 {{yield: true}, {}, {state: a, yield: true}, {state: a}, {yield: true}},
 		"a renewal":                        {{state: a, yield: true}, {state: renewed}},
 		"another note":                     {{state: a, yield: true}, {state: noted, yield: true}},
@@ -32,20 +34,17 @@ func TestWatchView(t *testing.T) {
 		"an outage":                        {{state: a, yield: true}, {err: failure, yield: true}, {err: failure}, {state: a, yield: true}, {err: failure, yield: true}},
 		"an outage first":                  {{err: failure, yield: true}, {yield: true}},
 		"an outage, then the last":         {{err: failure, yield: true}, {err: final, yield: true}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			var v view
-			for i, l := range looks {
-				if got := v.update(l.state, l.err); got != l.yield {
-					t.Errorf("look %d: yields %t, want %t", i, got, l.yield)
-				}
-				if l.err == nil && v.state != l.state {
-					t.Errorf("look %d: knows %+v, want %+v", i, v.state, l.state)
-				}
+	}, func(t *testing.T, looks []look) {
+		var v view
+		for i, l := range looks {
+			if got := v.update(l.state, l.err); got != l.yield {
+				t.Errorf("look %d: yields %t, want %t", i, got, l.yield)
 			}
-		})
-	}
+			if l.err == nil && v.state != l.state {
+				t.Errorf("look %d: knows %+v, want %+v", i, v.state, l.state)
+			}
+		}
+	})
 }
 
 func TestUntilPoll(t *testing.T) {

@@ -3,85 +3,72 @@ package locker_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-// A hold, its end, and a loop that is left.
+// looking counts the looks, and fails those for which fail returns an error.
+type looking struct {
+	*lockertest.Locker
+	looks int
+	fail  func(look int) error
+}
+
+func (l *looking) Inspect(ctx context.Context, name string) (locker.State, error) {
+	l.looks++
+	if err := l.fail(l.looks); err != nil {
+		return locker.State{}, err
+	}
+	return l.Locker.Inspect(ctx, name)
+}
+
+// Watch looks at the interval, and when a lease ends. It outlives errors that pass.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		memory := lockertest.New()
-		l := unwrapping{funcOf(memory), memory}
-		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a", Note: "why", TTL: time.Minute}))
-		start, seen := time.Now(), 0
-		for state, err := range locker.Watch(t.Context(), l, "a", 0) {
-			wantError(t, "Watch", err)
-			if seen++; seen == 1 {
-				if !state.Held || state.Note != "why" {
-					t.Errorf("yields %+v", state)
-				}
-				wantError(t, "Release", lock.Release(t.Context()))
-				continue
-			}
-			if state != (locker.State{}) {
-				t.Errorf("yields %+v after the release", state)
-			}
-			break
+		l := &looking{Locker: lockertest.New(), fail: func(look int) error {
+			return map[int]error{6: io.EOF, 7: io.EOF, 10: locker.ErrClosed}[look]
+		}}
+		locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a", Note: "why", TTL: 2500 * time.Millisecond}))
+		start := time.Now()
+		var seen []string
+		for state, err := range locker.Watch(t.Context(), wrapping{l}, "a", 0) {
+			seen = append(seen, fmt.Sprintf("%v %t %q %v", time.Since(start), state.Held, state.Note, errors.Unwrap(err)))
 		}
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("the release was seen after %v, want 1s", took)
+		// After the lease a look a second: two fail, and the third one is the first to succeed.
+		want := []string{`0s true "why" <nil>`, `2.501s false "" <nil>`, `4.501s false "" EOF`, `6.501s false "" <nil>`, `8.501s false "" driver is closed`}
+		if !slices.Equal(seen, want) {
+			t.Errorf("yields %q, want %q", seen, want)
 		}
 	})
 }
 
-// It ends with its ctx, also while nothing changes, and yields nothing then.
-func TestWatchEndsWithCtx(t *testing.T) {
+// It ends with its ctx, also while nothing changes, and yields nothing then; and with its loop.
+func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		yields := 0
 		for _, err := range locker.Watch(ctx, lockertest.New(), "a", time.Minute) {
-			wantError(t, "Watch", err)
+			check.Error(t, "Watch", err)
 			yields++
 		}
-		if yields != 1 {
-			t.Errorf("it yields %d times", yields)
+		for _, err := range locker.Watch(t.Context(), lockertest.New(), "a", 0) {
+			check.Error(t, "Watch", err)
+			yields++
+			break
+		}
+		if yields != 2 {
+			t.Errorf("they yield %d times", yields)
 		}
 	})
-}
-
-func TestWatchRefuses(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	for what, tc := range map[string]struct {
-		ctx      context.Context
-		l        locker.Locker
-		name     string
-		interval time.Duration
-		want     error
-	}{
-		"no ctx":              {nil, l, "a", 0, locker.ErrInvalid},
-		"no Locker":           {t.Context(), nil, "a", 0, locker.ErrInvalid},
-		"no name":             {t.Context(), l, "", 0, locker.ErrInvalid},
-		"an interval below 0": {t.Context(), l, "a", -1, locker.ErrInvalid},
-		"no Inspector":        {t.Context(), funcOf(l), "a", 0, errors.ErrUnsupported},
-	} {
-		yields := 0
-		for _, err := range locker.Watch(tc.ctx, tc.l, tc.name, tc.interval) {
-			yields++
-			wantError(t, what, err, tc.want)
-			if _, ok := errors.AsType[*locker.OpError](err); !ok {
-				t.Errorf("%s: %v, want an OpError", what, err)
-			}
-		}
-		if yields != 1 {
-			t.Errorf("%s: it yields %d times", what, yields)
-		}
-	}
 }
