@@ -46,15 +46,35 @@ func Closed(c <-chan struct{}) bool {
 }
 
 // Error demands that err matches all of want, or is nil if there are none.
-func Error(t *testing.T, what string, err error, want ...error) {
-	t.Helper()
+func Error(tb testing.TB, what string, err error, want ...error) {
+	tb.Helper()
 	if len(want) == 0 && err != nil {
-		t.Errorf("%s: %v, want no error", what, err)
+		tb.Errorf("%s: %v, want no error", what, err)
 	}
 	for _, w := range want {
 		if !errors.Is(err, w) {
-			t.Errorf("%s: %v, want an error that matches %q", what, err, w)
+			tb.Errorf("%s: %v, want an error that matches %q", what, err, w)
 		}
+	}
+}
+
+// Is is Error for an error that says what it is about.
+func Is(tb testing.TB, err error, want ...error) {
+	tb.Helper()
+	Error(tb, "error", err, want...)
+}
+
+// OK demands that err is nil.
+func OK(tb testing.TB, err error) {
+	tb.Helper()
+	Error(tb, "error", err)
+}
+
+// Must ends the test if err is not nil.
+func Must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatalf("error %v, want none", err)
 	}
 }
 

@@ -4,26 +4,18 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance"
-	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, client := range clients.Cover(t, "rwhash") {
-		t.Run(client.Name, func(t *testing.T) {
-			t.Parallel()
-			conformance.Run(t, conformance.Harness{
-				Name: "rwhash over " + client.Name,
-				Dial: client.Dial,
-				New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
-					return rwhash.New(drv, rwhash.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
-				},
-				Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
-				On:  client.On,
-			})
-		})
-	}
+	locktest.Conformance(t, "rwhash", conformance.Harness{
+		New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+			return rwhash.New(drv, rwhash.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
+		},
+		Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
+	})
 }

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
@@ -51,8 +51,8 @@ func TestFarReaderGetsIn(t *testing.T) {
 func TestShortTurnOfTheSameEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := clients.NewMemory(t)
-		b := bench{Locker: locker.Must(rwhash.New(clients.OpenMemory(t, m), rwhash.Config{WriterTurn: life})), m: m}
+		m, drv := locktest.Memory(t)
+		b := bench{locker.Must(rwhash.New(drv, rwhash.Config{WriterTurn: life})), drv, m}
 		w := b.write(t, locker.Request{})
 		b.refused(t, reader, "writer", back)
 		release(t, w)

@@ -3,11 +3,13 @@
 package rwhash_test
 
 import (
-	"strings"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
@@ -29,17 +31,16 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 
 func TestBadConfig(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
+		locktest.BadConfig(t, "rwhash", func(cfg keylock.Config) error {
+			_, err := rwhash.New(b.drv, rwhash.Config{Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout})
+			return err
+		})
 		_, err := rwhash.New(nil, rwhash.Config{})
 		match(t, err, locker.ErrInvalid)
-		for _, cfg := range []rwhash.Config{
-			{TTL: -1}, {TTL: time.Millisecond}, {TTL: locker.MaxTTL + 1}, {AttemptTimeout: time.Microsecond},
-			{Prefix: strings.Repeat("p", locker.MaxNameLen+1)},
-			{WriterTurn: -1}, {WriterTurn: time.Millisecond}, {WriterTurn: time.Hour + 1},
-		} {
-			_, err := rwhash.New(b.drv, cfg)
-			match(t, err, locker.ErrInvalid)
-			if err != nil && !strings.Contains(err.Error(), "rwhash.Config.") {
-				t.Errorf("%v does not name the field", err)
+		for _, turn := range []time.Duration{-1, time.Millisecond, time.Hour + 1} {
+			_, err := rwhash.New(b.drv, rwhash.Config{WriterTurn: turn})
+			if invalid, ok := errors.AsType[*locker.InvalidError](err); !ok || invalid.What != "rwhash.Config.WriterTurn" {
+				t.Errorf("WriterTurn %v: %v", turn, err)
 			}
 		}
 	})

@@ -25,26 +25,21 @@ var (
 // alone, and other holders can renew and release.
 func TestMalformedFields(t *testing.T) {
 	t.Parallel()
-	for what, prepare := range map[string]func(t *testing.T, b bench) *locker.Lock{
-		"a writer": func(t *testing.T, b bench) *locker.Lock {
-			return b.write(t, locker.Request{TTL: time.Hour, Fenced: true})
-		},
-		"a reader": func(t *testing.T, b bench) *locker.Lock {
-			lock := b.read(t, locker.Request{TTL: time.Hour, Fenced: true})
-			b.read(t, locker.Request{TTL: 2 * time.Hour})
-			return lock
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
+	fenced := locker.Request{TTL: time.Hour, Fenced: true}
+	for _, mode := range modes {
+		t.Run(mode.String(), func(t *testing.T) {
 			run(t, func(t *testing.T, b bench) {
-				lock := prepare(t, b)
+				lock := b.have(t, as(mode, "me", fenced))
+				if mode == locker.Shared {
+					b.read(t, locker.Request{TTL: 2 * time.Hour})
+				}
 				for _, mode := range modes { // leave intents
 					_, err := b.Acquire(t.Context(), locker.Request{Name: name, Mode: mode})
 					if err != nil {
 						match(t, err, locker.ErrNotAcquired)
 					}
 				}
-				hash, ops := malformedhash.Of(t, b.m, name), b.allOps(t, lock)
+				hash, ops := malformedhash.Of(t, b.m, name), malformedhash.OpsOf(t, b, lock, asWriter(fenced), asReader(fenced))
 				for _, field := range []string{"rough", "wwant", "bar", "rwant", "ample", "turn", "hsince", "hwant"} {
 					for _, value := range malformedNumbers {
 						hash.Try(t, ops, field, value)
@@ -61,32 +56,6 @@ func TestMalformedFields(t *testing.T) {
 				match(t, lock.Release(t.Context()))
 			})
 		})
-	}
-}
-
-// allOps returns all operations on the name.
-func (b bench) allOps(t *testing.T, lock *locker.Lock) malformedhash.Ops {
-	t.Helper()
-	acquire := func(req locker.Request) func() error {
-		return func() error { _, err := b.Acquire(t.Context(), req); return err }
-	}
-	do := func(op lease.Op) func() error {
-		return func() error { _, err := leaseOf(lock).Do(t.Context(), op); return err }
-	}
-	return malformedhash.Ops{
-		Acquires: map[string]func() error{
-			"write": acquire(locker.Request{Name: name, Fenced: true}),
-			"read":  acquire(asReader(locker.Request{Fenced: true})),
-		},
-		Others: map[string]func() error{
-			"resume":  func() error { _, err := locker.Resume(t.Context(), b, lock.Handle()); return err },
-			"inspect": func() error { _, err := b.Inspect(t.Context(), name); return err },
-			"renew":   do(lease.Op{Kind: lease.OpRenew, TTL: 3 * time.Hour}),
-			"release": do(lease.Op{Kind: lease.OpRelease}),
-			"raise":   do(lease.Op{Kind: lease.OpRaiseFence, Fence: 1}),
-			"up":      do(lease.Op{Kind: lease.OpConvert, Mode: locker.Exclusive}),
-			"down":    do(lease.Op{Kind: lease.OpConvert, Mode: locker.Shared}),
-		},
 	}
 }
 

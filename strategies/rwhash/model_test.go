@@ -129,7 +129,7 @@ func (m *model) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 	return reply, nil
 }
 
-func (m *model) now() int64 { return time.Now().UnixMilli() }
+func (*model) now() int64 { return time.Now().UnixMilli() }
 
 func (m *model) live(token string) *modelHold {
 	if h := m.holds[token]; h != nil && h.till > m.now() {

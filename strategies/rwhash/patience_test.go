@@ -1,6 +1,7 @@
 package rwhash_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -75,18 +76,14 @@ func TestQueuedReaderLetsItsOwnProcessIn(t *testing.T) {
 		first := b.write(t, locker.Request{})
 		var wg sync.WaitGroup
 		var got time.Time
-		wg.Go(func() {
-			lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-			match(t, err)
-			got = time.Now()
-			release(t, lock)
-		})
+		do := func(req locker.Request, work func()) {
+			wg.Go(func() {
+				match(t, locker.Do(t.Context(), l, req, func(context.Context, *locker.Lock) error { work(); return nil }))
+			})
+		}
+		do(locker.Request{Name: name}, func() { got = time.Now() })
 		sleep(100 * time.Millisecond)
-		wg.Go(func() {
-			lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared, Owner: "me"})
-			match(t, err)
-			release(t, lock)
-		})
+		do(asReader(locker.Request{Owner: "me"}), func() {})
 		sleep(10 * time.Millisecond)
 		released := time.Now()
 		release(t, first)

@@ -7,12 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
@@ -57,10 +55,7 @@ end}
 func TestSlowRefusal(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true, ReadTimeout: time.Minute})
-	t.Cleanup(func() { _ = client.Close() })
-	drv := locker.Must(goredis.New(client))
-	t.Cleanup(func() { match(t, drv.Close()) })
+	drv := clients.All[0].Open(t, server.Addr())
 	readers := locker.Must(rwhash.New(drv, rwhash.Config{}))
 	for what, lapses := range map[string]bool{"the lease lasts": false, "the lease ends meanwhile": true} {
 		lock, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: time.Minute})

@@ -1,6 +1,7 @@
 package rwhash_test
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -8,12 +9,15 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
+
+func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
 
 const (
 	name    = "job"
@@ -25,7 +29,13 @@ const (
 	herd  = 10 * time.Millisecond  // of a turn, after its first reader
 )
 
-var modes = []locker.Mode{locker.Shared, locker.Exclusive}
+var (
+	modes  = []locker.Mode{locker.Shared, locker.Exclusive}
+	reader = asReader(locker.Request{})
+	writer = asWriter(locker.Request{})
+
+	match, release, sleep = check.Is, locktest.Release, locktest.Sleep
+)
 
 // fault is what happens to one command.
 type fault = faultdriver.Fault
@@ -40,14 +50,10 @@ type bench struct {
 func run(t *testing.T, f func(t *testing.T, b bench)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := clients.NewMemory(t)
-		drv := &faultdriver.Driver{Driver: clients.OpenMemory(t, m), T: t}
-		t.Cleanup(drv.WaitLate)
+		m, drv := locktest.Memory(t)
 		f(t, bench{locker.Must(rwhash.New(drv, rwhash.Config{AttemptTimeout: time.Second})), drv, m})
 	})
 }
-
-func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
 
 // read and write acquire, for the owners "reader" and "writer" unless req has another.
 func (b bench) read(t *testing.T, req locker.Request) *locker.Lock {
@@ -72,19 +78,11 @@ func (b bench) have(t *testing.T, req locker.Request) *locker.Lock {
 	return lock
 }
 
-func asReader(req locker.Request) locker.Request {
-	req.Name, req.Mode = name, locker.Shared
-	if req.Owner == "" {
-		req.Owner = "reader"
-	}
-	return req
-}
+func asReader(req locker.Request) locker.Request { return as(locker.Shared, "reader", req) }
+func asWriter(req locker.Request) locker.Request { return as(locker.Exclusive, "writer", req) }
 
-func asWriter(req locker.Request) locker.Request {
-	req.Name, req.Mode = name, locker.Exclusive
-	if req.Owner == "" {
-		req.Owner = "writer"
-	}
+func as(mode locker.Mode, owner string, req locker.Request) locker.Request {
+	req.Name, req.Mode, req.Owner = name, mode, cmp.Or(req.Owner, owner)
 	return req
 }
 
@@ -97,11 +95,8 @@ func (b bench) refused(t *testing.T, req locker.Request, owner string, again tim
 	if !ok || !errors.Is(err, locker.ErrNotAcquired) {
 		t.Fatalf("acquire %v: %v, want contention", req.Mode, err)
 	}
-	if held.Name != name || held.Owner != owner || held.RetryAfter != again || held.Channel.IsZero() {
-		t.Errorf("%v refused because of %q %q, try again in %v; want %q, %v", req.Mode, held.Owner, held.Note, held.RetryAfter, owner, again)
-	}
-	if !held.Ordered {
-		t.Errorf("%v refused by an unordered lock", req.Mode)
+	if held.Name != name || held.Owner != owner || held.RetryAfter != again || held.Channel.IsZero() || !held.Ordered {
+		t.Errorf("%v refused with %+v; want because of %q, to try again in %v", req.Mode, held, owner, again)
 	}
 	return held.Left
 }
@@ -111,11 +106,6 @@ func noWait(req locker.Request) locker.Request {
 	req.NoWait = true
 	return req
 }
-
-var (
-	reader = asReader(locker.Request{})
-	writer = asWriter(locker.Request{})
-)
 
 // holds fails the test unless there are that many live holds, and returns the State.
 func (b bench) holds(t *testing.T, want int, mode locker.Mode) {
@@ -136,30 +126,4 @@ func (b bench) free(t *testing.T) {
 	if b.m.Exists(name) {
 		t.Errorf("the key is still there:\n%s", b.m.Dump())
 	}
-}
-
-func release(t *testing.T, locks ...*locker.Lock) {
-	t.Helper()
-	for _, lock := range locks {
-		match(t, lock.Release(t.Context()))
-	}
-}
-
-// match fails the test unless err matches all of want; without want, unless err is nil.
-func match(t *testing.T, err error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v does not match %v", err, w)
-		}
-	}
-	if len(want) == 0 && err != nil {
-		t.Errorf("error %v, want none", err)
-	}
-}
-
-// leaseOf returns the Lease inside lock. It sends commands even after the Lock has ended.
-func leaseOf(lock *locker.Lock) (found lease.Lease) {
-	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
-	return found
 }

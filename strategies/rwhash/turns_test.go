@@ -89,25 +89,17 @@ func TestIntentLapses(t *testing.T) {
 // with the first of them. Then it is the next writer's.
 func TestReadersTurn(t *testing.T) {
 	t.Parallel()
-	for what, end := range map[string]func(*testing.T, *locker.Lock) time.Duration{
-		"released": func(t *testing.T, l *locker.Lock) time.Duration {
-			release(t, l)
-			return 0
-		},
-		"expired": func(*testing.T, *locker.Lock) time.Duration {
-			sleep(500 * time.Millisecond)
-			return 500 * time.Millisecond
-		},
-	} {
+	for what, ended := range map[string]time.Duration{"released": 0, "expired": 500 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
 			run(t, func(t *testing.T, b bench) {
 				first := b.write(t, locker.Request{TTL: 10 * time.Second, Owner: "first"})
 				b.refused(t, writer, "first", 10*time.Second)
 				b.refused(t, noWait(reader), "first", 10*time.Second)
-				sleep(500 * time.Millisecond)
-				sleep(9 * time.Second)
+				sleep(9500 * time.Millisecond)
 				b.refused(t, reader, "first", back)
-				ended := end(t, first)
+				if sleep(ended); ended == 0 {
+					release(t, first)
+				}
 				b.refused(t, writer, "reader", back)
 				b.refused(t, noWait(writer), "reader", life-ended)
 				one := b.read(t, locker.Request{Owner: "one"})
@@ -252,9 +244,7 @@ func TestPatientWriterKeepsItsPlace(t *testing.T) {
 		}
 		release(t, first)
 		b.refused(t, asWriter(locker.Request{Owner: "young"}), "writer", back)
-		lock, err := b.Acquire(old, writer)
-		match(t, err)
-		release(t, lock)
+		release(t, locker.Must(b.Acquire(old, writer)))
 		b.free(t)
 	})
 }

@@ -4,6 +4,7 @@ package malformedhash
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 )
 
 // Server is what a test changes directly, as miniredis does.
@@ -59,10 +61,36 @@ func (h *Hash) Restore() {
 	h.server.SetTTL(h.key, 3*time.Hour)
 }
 
+// Locker is what the operations of Ops need.
+type Locker interface {
+	locker.Locker
+	locker.Inspector
+}
+
 // Ops are operations by name. Those named inspect look at each hold; those in Acquires look at the
 // last one.
 type Ops struct {
 	Acquires, Others map[string]func() error
+}
+
+// OpsOf returns the acquires of reqs, and the operations on lock and its name. Those on lock are sent
+// even after it has ended.
+func OpsOf(t *testing.T, l Locker, lock *locker.Lock, reqs ...locker.Request) Ops {
+	t.Helper()
+	ops := Ops{Acquires: map[string]func() error{}, Others: map[string]func() error{
+		"resume":  func() error { _, err := locker.Resume(t.Context(), l, lock.Handle()); return err },
+		"inspect": func() error { _, err := l.Inspect(t.Context(), lock.Name()); return err },
+	}}
+	for _, req := range reqs {
+		ops.Acquires[fmt.Sprintf("%v by %s", req.Mode, req.Owner)] = func() error { _, err := l.Acquire(t.Context(), req); return err }
+	}
+	for name, op := range map[string]lease.Op{
+		"renew": {Kind: lease.OpRenew, TTL: 3 * time.Hour}, "release": {Kind: lease.OpRelease}, "raise": {Kind: lease.OpRaiseFence, Fence: 1},
+		"up": {Kind: lease.OpConvert, Mode: locker.Exclusive}, "down": {Kind: lease.OpConvert, Mode: locker.Shared},
+	} {
+		ops.Others[name] = func() error { _, err := locktest.LeaseOf(lock).Do(t.Context(), op); return err }
+	}
+	return ops
 }
 
 // Try runs each operation on the hash with one field changed. It must end at once with a definite
