@@ -7,36 +7,29 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
+func harness(fair bool) conformance.Harness {
+	return conformance.Harness{
+		New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+			return reentrant.New(drv, reentrant.Config{
+				AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release, Fair: fair,
+			})
+		},
+		Can: conformance.Capabilities{Reentrant: true, Hash: true, Fair: fair, MinHold: true},
+	}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, client := range clients.Cover(t, "reentrant") {
-		t.Run(client.Name, func(t *testing.T) {
-			t.Parallel()
-			conformance.Run(t, conformance.Harness{
-				Name: "reentrant over " + client.Name,
-				Dial: client.Dial,
-				New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
-					return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
-				},
-				Can: conformance.Capabilities{Reentrant: true, Hash: true, MinHold: true},
-				On:  client.On,
-			})
-		})
-	}
+	locktest.Conformance(t, "reentrant", harness(false))
 }
 
 func TestFairConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, conformance.Harness{
-		Name: "fair reentrant over redigo",
-		Dial: clients.Redigo,
-		New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
-			return reentrant.New(drv, reentrant.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release, Fair: true})
-		},
-		Can: conformance.Capabilities{Reentrant: true, Hash: true, Fair: true, MinHold: true},
-		On:  clients.LocksOn("redigo"),
-	})
+	h := harness(true)
+	h.Name, h.Dial, h.On = "fair reentrant over redigo", clients.Redigo, clients.LocksOn("redigo")
+	conformance.Run(t, h)
 }
