@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -19,9 +20,7 @@ func BenchmarkPermits(b *testing.B) {
 	drv := clients.All[0].Open(b, server.Addr())
 	ctx := context.Background()
 	must := func(lock *locker.Lock, err error) *locker.Lock {
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, err)
 		return lock
 	}
 	for _, permits := range []int{1, 100, 10_000} {
@@ -33,17 +32,13 @@ func BenchmarkPermits(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("permits=%d/cycle", permits), func(b *testing.B) {
 			for b.Loop() {
-				if err := must(l.Acquire(ctx, req)).Release(ctx); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, must(l.Acquire(ctx, req)).Release(ctx))
 			}
 		})
 		last := must(l.Acquire(ctx, req))
 		b.Run(fmt.Sprintf("permits=%d/renew", permits), func(b *testing.B) {
 			for b.Loop() {
-				if err := last.Renew(ctx, 0); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, last.Renew(ctx, 0))
 			}
 		})
 		b.Run(fmt.Sprintf("permits=%d/refused", permits), func(b *testing.B) {
@@ -54,8 +49,6 @@ func BenchmarkPermits(b *testing.B) {
 				}
 			}
 		})
-		if err := last.Release(ctx); err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, last.Release(ctx))
 	}
 }

@@ -19,11 +19,10 @@ func TestManyExpireAtOnce(t *testing.T) {
 		for range 1200 {
 			take(t, b, locker.Request{TTL: 5 * time.Second})
 		}
-		keeper := 0
 		refused(t, b, 1)
 		sleep(5 * time.Second)
 		take(t, b, locker.Request{TTL: time.Minute, Permits: 1100})
-		for ; keeper < 100; keeper++ {
+		for range 100 {
 			take(t, b, locker.Request{TTL: time.Minute})
 		}
 		refused(t, b, 1)
@@ -60,6 +59,13 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
+func wantLimit(t *testing.T, err error, want, have int) {
+	t.Helper()
+	if limit, ok := errors.AsType[*semaphore.LimitError](err); !ok || limit.Want != want || limit.Have != have {
+		t.Errorf("%v; want a LimitError of %d, where %d are", err, want, have)
+	}
+}
+
 // A limit counts until the last hold has ended, even if the key is still there.
 func TestLimitEndsWithLastHold(t *testing.T) {
 	run(t, 3, func(t *testing.T, b bench) {
@@ -67,9 +73,7 @@ func TestLimitEndsWithLastHold(t *testing.T) {
 		b.m.SetTTL(name, time.Hour)
 		five := b.with(semaphore.Config{Permits: 5})
 		_, err := five.Acquire(t.Context(), locker.Request{Name: name})
-		if _, ok := errors.AsType[*semaphore.LimitError](err); !ok {
-			t.Errorf("another limit while permits are held: %v", err)
-		}
+		wantLimit(t, err, 5, 3)
 		sleep(time.Second)
 		all := take(t, five, locker.Request{Permits: 5})
 		refused(t, five, 1)
@@ -89,9 +93,7 @@ func TestResize(t *testing.T) {
 			t.Errorf("%d permits, want 5", s.Permits)
 		}
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name})
-		if limit, ok := errors.AsType[*semaphore.LimitError](err); !ok || limit.Want != 3 || limit.Have != 5 {
-			t.Errorf("a program with the old limit: %v", err)
-		}
+		wantLimit(t, err, 3, 5)
 		refused(t, two, 1)
 		if s := b.state(t, 3, 0); s.Permits != 2 {
 			t.Errorf("%d permits, want 2: a refused acquire sets the limit too", s.Permits)
@@ -180,9 +182,7 @@ func TestKeptHold(t *testing.T) {
 		match(t, err, locker.ErrNotHeld)
 		match(t, b.ReleaseHandle(t.Context(), handle), locker.ErrNotHeld)
 		_, err = b.with(semaphore.Config{Permits: 4}).Acquire(t.Context(), locker.Request{Name: name})
-		if _, ok := errors.AsType[*semaphore.LimitError](err); !ok {
-			t.Errorf("another limit: %v", err)
-		}
+		wantLimit(t, err, 4, 3)
 		four := b.with(semaphore.Config{Permits: 4, Resize: true})
 		refused(t, four, 3)
 		release(t, take(t, four, locker.Request{Permits: 2}))

@@ -1,7 +1,6 @@
 package semaphore_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -9,14 +8,20 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
 )
 
+func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
+
 const name = "job"
+
+var match, release, sleep = check.Is, locktest.Release, locktest.Sleep
 
 // bench is a server in memory, in fake time, and a Locker on it.
 type bench struct {
@@ -29,16 +34,12 @@ type bench struct {
 func run(t *testing.T, permits int, f func(t *testing.T, b bench)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := clients.NewMemory(t)
-		drv := &faultdriver.Driver{Driver: clients.OpenMemory(t, m), T: t}
-		t.Cleanup(drv.WaitLate)
+		m, drv := locktest.Memory(t)
 		b := bench{drv: drv, m: m}
 		b.Locker = b.with(semaphore.Config{Permits: permits})
 		f(t, b)
 	})
 }
-
-func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
 
 // with returns another Locker of the same semaphore.
 func (b bench) with(cfg semaphore.Config) *semaphore.Locker {
@@ -87,44 +88,7 @@ func (b bench) gone(t *testing.T) {
 	}
 }
 
-func release(t *testing.T, locks ...*locker.Lock) {
-	t.Helper()
-	for _, lock := range locks {
-		match(t, lock.Release(t.Context()))
-	}
-}
-
-// match fails the test unless err matches all of want; without want, unless err is nil.
-func match(t *testing.T, err error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v does not match %v", err, w)
-		}
-	}
-	if len(want) == 0 && err != nil {
-		t.Errorf("error %v, want none", err)
-	}
-}
-
 // process returns a Locker that waits, as a process of its own has it.
 func process(l locker.Locker) locker.Locker {
 	return locker.Chain(l, locker.Must(retry.New(retry.Config{})))
-}
-
-// acquired is what an acquire in the background returned.
-type acquired struct {
-	lock *locker.Lock
-	err  error
-}
-
-// wait acquires in the background.
-func wait(ctx context.Context, l locker.Locker, req locker.Request) <-chan acquired {
-	req.Name = name
-	ch := make(chan acquired, 1)
-	go func() {
-		lock, err := l.Acquire(ctx, req)
-		ch <- acquired{lock, err}
-	}()
-	return ch
 }
