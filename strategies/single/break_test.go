@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -23,9 +24,7 @@ func TestBreakForeign(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, single.Config{}, func(t *testing.T, b bench) {
-				if err := b.m.Set("a", tt.value); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, b.m.Set("a", tt.value))
 				state, err := locker.Break(t.Context(), b, "a")
 				if !errors.Is(err, tt.want) || state.Held != (tt.want == nil) || state.Owner != "" || state.Left != 0 {
 					t.Errorf("Break: %+v, %v; want %v", state, err, tt.want)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -30,26 +31,19 @@ func TestWakeUpsStayAtTheNode(t *testing.T) {
 		}
 		const handOvers = 20
 		name := "bus:" + client.Name
-		lock, err := lockers[0].Acquire(t.Context(), locker.Request{Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := locker.Must(lockers[0].Acquire(t.Context(), locker.Request{Name: name}))
 		before := 0
 		for i := range handOvers {
 			if i == 2 { // both have subscribed once
 				before = busMessages(t, c)
 			}
 			next := waitFor(t, lockers[(i+1)%2], name)
-			if err := lock.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, lock.Release(t.Context()))
 			if lock = <-next; lock == nil {
 				t.Fatalf("%s: the waiter did not get the lock", client.Name)
 			}
 		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, lock.Release(t.Context()))
 		// Each that is published to all makes a node send two. One that has to subscribe again, as after
 		// a connection that broke, may do so.
 		if n := busMessages(t, c) - before; n >= handOvers-2 {
@@ -72,9 +66,7 @@ func waitFor(t *testing.T, l locker.Locker, name string) <-chan *locker.Lock {
 	}})
 	go func() {
 		lock, err := l.Acquire(ctx, locker.Request{Name: name})
-		if err != nil {
-			t.Errorf("Acquire: %v", err)
-		}
+		check.OK(t, err)
 		got <- lock
 	}()
 	<-waits
@@ -89,10 +81,7 @@ func busMessages(t *testing.T, c *redistest.Cluster) (sum int) {
 		for line := range strings.Lines(info) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 			if strings.HasPrefix(name, "cluster_stats_messages_publish") && strings.HasSuffix(name, "_sent") {
-				n, err := strconv.Atoi(value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				n := locker.Must(strconv.Atoi(value))
 				sum += n
 			}
 		}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -21,25 +21,15 @@ func TestQueueWhenTheClockIsSetBack(t *testing.T) {
 		refused bool
 	}{"the clock goes on": {500 * time.Millisecond, true}, "500 ms have passed": {501 * time.Millisecond, false}, "set back": {-time.Hour, false}} {
 		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, single.Config{})
-				waits := func(d time.Duration) context.Context {
-					return lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-d)})
-				}
-				req := locker.Request{Name: "job", TTL: time.Minute}
-				held := locker.Must(b.Acquire(t.Context(), req))
-				first, second := waits(2*time.Second), waits(time.Second)
+			run(t, single.Config{}, func(t *testing.T, b bench) {
+				held := b.acquire(t, locker.Request{TTL: time.Minute})
+				first, second := waits(t, lease.NewToken(), 2*time.Second), waits(t, lease.NewToken(), time.Second)
 				for _, ctx := range []context.Context{first, second} {
-					if _, err := b.Acquire(ctx, req); !errors.Is(err, locker.ErrNotAcquired) {
-						t.Fatal(err)
-					}
+					b.refused(t, ctx, locker.Request{})
 				}
-				if err := held.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				locktest.Release(t, held)
 				b.m.SetTime(time.Now().Add(tt.step))
-				if _, err := b.Acquire(second, req); errors.Is(err, locker.ErrNotAcquired) != tt.refused {
+				if _, err := b.Acquire(second, locker.Request{Name: name}); errors.Is(err, locker.ErrNotAcquired) != tt.refused {
 					t.Errorf("the second waiter: %v, want it refused: %v", err, tt.refused)
 				}
 			})

@@ -4,32 +4,25 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
-
-// times returns the same fault n times.
-func times(n int, f fault) []fault {
-	plan := make([]fault, n)
-	for i := range plan {
-		plan[i] = f
-	}
-	return plan
-}
 
 // Contract 9: no renewal begins between the Deadline and the end of the lease at the server.
 func TestRenewSendsNothingAfterDone(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: 30 * time.Second}) // its Deadline is at 29.698 s
 		done := lock.Done()
-		time.Sleep(28200 * time.Millisecond) //nolint:forbidigo // fake time
-		b.drv.Then(times(9, fault{Err: errCut})...)
-		match(t, lock.Renew(t.Context(), 0), []error{locker.ErrUnknownOutcome}, nil) // the tenth would be sent at 29.835 s
+		sleep(28200 * time.Millisecond)
+		b.drv.Then(slices.Repeat([]fault{{Err: errCut}}, 9)...)
+		check.Is(t, lock.Renew(t.Context(), 0), locker.ErrUnknownOutcome) // the tenth would be sent at 29.835 s
 		<-done
 		if left := b.m.TTL(name); left > time.Second {
 			t.Errorf("a renewal extended a lock after its Done closed: %v left", left)
@@ -41,24 +34,24 @@ func TestRenewSendsNothingAfterDone(t *testing.T) {
 func TestRenewEndsWithTheLock(t *testing.T) {
 	t.Parallel()
 	for ending, end := range map[string]func(*testing.T, *locker.Lock){
-		"released": func(t *testing.T, lock *locker.Lock) { match(t, lock.Release(t.Context()), nil, nil) },
+		"released": func(t *testing.T, lock *locker.Lock) { check.OK(t, lock.Release(t.Context())) },
 		"lost":     func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(errCut) },
 	} {
 		t.Run(ending, func(t *testing.T) {
 			run(t, single.Config{}, func(t *testing.T, b bench) {
 				lock := b.acquire(t, locker.Request{TTL: 30 * time.Second})
-				plan := times(3, fault{Err: errCut})
+				plan := slices.Repeat([]fault{{Err: errCut}}, 3)
 				if ending == "released" {
 					plan = append(plan, fault{}) // the release itself
 				}
-				b.drv.Then(append(plan, times(100, fault{Err: errCut})...)...)
+				b.drv.Then(append(plan, slices.Repeat([]fault{{Err: errCut}}, 100)...)...)
 				renewed := make(chan error, 1)
 				go func() { renewed <- lock.Renew(context.Background(), 0) }()
-				time.Sleep(25 * time.Millisecond) //nolint:forbidigo // fake time
+				sleep(25 * time.Millisecond)
 				end(t, lock)
 				before := b.drv.Sent()
-				match(t, <-renewed, []error{locker.ErrNotHeld}, []error{locker.ErrUnknownOutcome})
-				time.Sleep(20 * time.Second) //nolint:forbidigo // fake time
+				only(t, <-renewed, locker.ErrNotHeld, locker.ErrUnknownOutcome)
+				sleep(20 * time.Second)
 				if n := b.drv.Sent() - before; n > 0 {
 					t.Errorf("%d renewals were sent after the lock had ended", n)
 				}
@@ -74,13 +67,13 @@ func TestReleaseOfAKeyThatChangedItsType(t *testing.T) {
 		lock := b.acquire(t, locker.Request{})
 		b.drv.Driver = afterDelete{b.drv.Driver, func() { b.m.HSet(name, "kind", "rw") }}
 		b.drv.Then(fault{Lose: true})
-		match(t, lock.Release(t.Context()), nil, nil)
+		check.OK(t, lock.Release(t.Context()))
 
 		b.m.Del(name)
 		lock = b.acquire(t, locker.Request{})
 		b.m.Del(name)
 		b.m.HSet(name, "kind", "rw")
-		match(t, lock.Release(t.Context()), []error{locker.ErrLost}, []error{locker.ErrUnknownOutcome})
+		only(t, lock.Release(t.Context()), locker.ErrLost, locker.ErrUnknownOutcome)
 	})
 }
 
@@ -111,9 +104,11 @@ func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
 			_, err := b.Acquire(context.Background(), locker.Request{Name: name, TTL: time.Hour})
 			done <- err
 		}()
-		time.Sleep(time.Second) //nolint:forbidigo // fake time
-		match(t, b.drv.Close(), nil, nil)
-		match(t, <-done, []error{locker.ErrUnknownOutcome, locker.ErrClosed}, []error{locker.ErrNotAcquired})
+		sleep(time.Second)
+		check.OK(t, b.drv.Close())
+		err := <-done
+		check.Is(t, err, locker.ErrClosed)
+		only(t, err, locker.ErrUnknownOutcome, locker.ErrNotAcquired)
 		synctest.Wait()
 	})
 }
@@ -144,14 +139,14 @@ func TestTTLThatCannotBeHeld(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		for _, ttl := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 3*time.Millisecond - 1} {
 			_, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
-			match(t, err, []error{locker.ErrInvalid}, nil)
+			check.Is(t, err, locker.ErrInvalid)
 			_, err = single.New(b.drv, single.Config{TTL: ttl})
-			match(t, err, []error{locker.ErrInvalid}, nil)
+			check.Is(t, err, locker.ErrInvalid)
 		}
 		if b.drv.Sent() != 0 {
 			t.Error("something was sent")
 		}
-		match(t, b.acquire(t, locker.Request{TTL: 3 * time.Millisecond}).Release(t.Context()), nil, nil)
+		check.OK(t, b.acquire(t, locker.Request{TTL: 3 * time.Millisecond}).Release(t.Context()))
 	})
 }
 
@@ -161,10 +156,8 @@ func TestLossIsNoUnknownOutcome(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{})
 		b.m.Del(name)
-		if _, err := b.m.Push(name, "theirs"); err != nil {
-			t.Fatal(err)
-		}
+		locker.Must(b.m.Push(name, "theirs"))
 		b.drv.Then(fault{Err: errCut})
-		match(t, lock.Renew(t.Context(), 0), []error{locker.ErrLost}, []error{locker.ErrUnknownOutcome})
+		only(t, lock.Renew(t.Context(), 0), locker.ErrLost, locker.ErrUnknownOutcome)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
@@ -46,7 +47,7 @@ func TestMinHoldOfResends(t *testing.T) {
 			run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
 				lock := b.acquire(t, locker.Request{TTL: time.Minute, MinHold: minHold})
 				end := time.Now().Add(minHold)
-				time.Sleep(work) //nolint:forbidigo // fake time
+				sleep(work)
 				b.drv.Then(tt.plan...)
 				err := lock.Release(t.Context())
 				if !errors.Is(err, tt.err) {
@@ -67,9 +68,7 @@ func TestMinHoldEndsWithLease(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // nothing is resent
 		b.drv.Then(fault{Late: 5 * time.Second}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true})
-		if err := lock.Release(ctx); !errors.Is(err, locker.ErrUnknownOutcome) {
-			t.Errorf("Release: %v", err)
-		}
+		check.Is(t, lock.Release(ctx), locker.ErrUnknownOutcome)
 		b.wantFree(t, time.Hour)
 		if took := time.Since(acquired); took < 10*time.Second || took > 12*time.Second+time.Millisecond {
 			t.Errorf("the name was free %v after the acquire, want 10s to 12s", took)
@@ -81,50 +80,40 @@ func TestMinHoldEndsWithLease(t *testing.T) {
 // configuration, and at most one of them.
 func TestWaitersAtEndOfMinHold(t *testing.T) {
 	t.Parallel()
-	for _, fair := range []bool{false, true} {
-		for _, handOver := range []time.Duration{0, time.Hour} {
-			t.Run(fmt.Sprintf("fair %v, hand-over %v", fair, handOver), func(t *testing.T) {
-				run(t, single.Config{Fair: fair}, func(t *testing.T, b bench) {
-					process := func() locker.Locker {
-						return locker.Must(retry.New(retry.Config{HandOver: handOver}))(b.Locker)
+	for _, cfg := range []struct {
+		fair     bool
+		handOver time.Duration
+	}{{false, 0}, {false, time.Hour}, {true, 0}, {true, time.Hour}} {
+		t.Run(fmt.Sprintf("fair %v, hand-over %v", cfg.fair, cfg.handOver), func(t *testing.T) {
+			run(t, single.Config{Fair: cfg.fair}, func(t *testing.T, b bench) {
+				process := func() locker.Locker {
+					return locker.Must(retry.New(retry.Config{HandOver: cfg.handOver}))(b.Locker)
+				}
+				mine, theirs := process(), process()
+				const minHold = 7 * time.Second
+				held := locker.Must(mine.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute, MinHold: minHold}))
+				end := time.Now().Add(minHold)
+				acquired := make(chan time.Time, 3)
+				var released sync.WaitGroup
+				for _, l := range []locker.Locker{mine, theirs, theirs} {
+					released.Go(func() {
+						lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
+						acquired <- time.Now()
+						check.OK(t, lock.Release(t.Context()))
+					})
+					synctest.Wait()
+				}
+				sleep(time.Second)
+				check.OK(t, held.Release(t.Context()))
+				for i := range 3 {
+					at := <-acquired
+					if off := at.Sub(end); off < 0 || i == 0 && off > 5*time.Millisecond {
+						t.Errorf("waiter %d acquired the lock %v after the end of MinHold", i, off)
 					}
-					mine, theirs := process(), process()
-					const minHold = 7 * time.Second
-					held, err := mine.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute, MinHold: minHold})
-					if err != nil {
-						t.Fatal(err)
-					}
-					end := time.Now().Add(minHold)
-					acquired := make(chan time.Time, 3)
-					var released sync.WaitGroup
-					for _, l := range []locker.Locker{mine, theirs, theirs} {
-						released.Go(func() {
-							lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute})
-							if err != nil {
-								t.Error(err)
-								return
-							}
-							acquired <- time.Now()
-							if err := lock.Release(t.Context()); err != nil {
-								t.Error(err)
-							}
-						})
-						synctest.Wait()
-					}
-					time.Sleep(time.Second) //nolint:forbidigo // fake time
-					if err := held.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-					for i := range 3 {
-						at := <-acquired
-						if off := at.Sub(end); off < 0 || i == 0 && off > 5*time.Millisecond {
-							t.Errorf("waiter %d acquired the lock %v after the end of MinHold", i, off)
-						}
-					}
-					released.Wait()
-				})
+				}
+				released.Wait()
 			})
-		}
+		})
 	}
 }
 
@@ -156,7 +145,7 @@ func TestReleaseTimeout(t *testing.T) {
 				hang := fault{Hang: true}
 				b.drv.Then(hang, hang, hang, hang, hang)
 				start := time.Now()
-				match(t, lock.Release(ctx), []error{locker.ErrUnknownOutcome}, []error{locker.ErrLost})
+				only(t, lock.Release(ctx), locker.ErrUnknownOutcome, locker.ErrLost)
 				if took := time.Since(start); took > tt.want || took < tt.want-10*time.Millisecond {
 					t.Errorf("Release took %v, want %v", took, tt.want)
 				}
@@ -166,6 +155,6 @@ func TestReleaseTimeout(t *testing.T) {
 	}
 	for _, bad := range []time.Duration{-1, time.Microsecond} {
 		_, err := single.New(&faultdriver.Driver{}, single.Config{ReleaseTimeout: bad})
-		match(t, err, []error{locker.ErrInvalid}, nil)
+		check.Is(t, err, locker.ErrInvalid)
 	}
 }

@@ -1,12 +1,14 @@
+//realtime:ok each test runs in a bubble, by run of tools_test.go
+
 package single_test
 
 import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -31,9 +33,7 @@ func (m *meanwhile) EvalMany(ctx context.Context, calls []driver.Call) []driver.
 // A batch of renewals that is sent with the value from before a change of the note loses no lock,
 // except one that is gone.
 func TestNoteBesideBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, single.Config{})
+	run(t, single.Config{}, func(t *testing.T, b bench) {
 		drv := &meanwhile{Driver: b.drv}
 		l := locker.Must(single.New(drv, single.Config{}))
 		var locks []*locker.Lock
@@ -43,13 +43,11 @@ func TestNoteBesideBatch(t *testing.T) {
 			locks, holds = append(locks, lock), append(holds, lock.Hold())
 		}
 		drv.before = func() {
-			if err := locks[0].SetNote(t.Context(), "new"); err != nil {
-				t.Errorf("SetNote: %v", err)
-			}
+			check.OK(t, locks[0].SetNote(t.Context(), "new"))
 			b.m.Del("gone")
 		}
 		until := locks[0].Deadline()
-		time.Sleep(time.Second) //nolint:forbidigo // fake time
+		sleep(time.Second)
 		for i, err := range lease.RenewBatch(t.Context(), holds) {
 			if want := i == 1; errors.Is(err, locker.ErrLost) != want || (err != nil) != want {
 				t.Errorf("%s: the renewal returned %v", locks[i].Name(), err)
@@ -95,18 +93,14 @@ func TestNoteOutcomes(t *testing.T) {
 						t.Errorf("SetNote: %v, want %v", err, tt.want)
 					}
 					if renews {
-						if err := lock.Renew(t.Context(), 0); err != nil {
-							t.Errorf("Renew: %v", err)
-						}
+						check.OK(t, lock.Renew(t.Context(), 0))
 						state, err := b.Inspect(t.Context(), lock.Name())
 						if err != nil || state.Note != "new" {
 							t.Errorf("after the renewal: %+v, %v", state, err)
 						}
 					}
-					if err := lock.Release(t.Context()); err != nil {
-						t.Errorf("Release: %v", err)
-					}
-					time.Sleep(20 * time.Second) //nolint:forbidigo // fake time
+					check.OK(t, lock.Release(t.Context()))
+					sleep(20 * time.Second)
 					if keys := b.m.Keys(); len(keys) > 0 {
 						t.Errorf("the keys %q are left", keys)
 					}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -18,29 +18,34 @@ func waits(t *testing.T, id string, d time.Duration) context.Context {
 	return lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: time.Now().Add(-d)})
 }
 
+// refused attempts to acquire, and fails the test unless it is refused.
+func (b bench) refused(t *testing.T, ctx context.Context, req locker.Request) *locker.ContentionError {
+	t.Helper()
+	req.Name = name
+	_, err := b.Acquire(ctx, req)
+	held, ok := errors.AsType[*locker.ContentionError](err)
+	if !ok {
+		t.Fatalf("error %v; want a refusal", err)
+	}
+	return held
+}
+
 // A release that is sent again in the background wakes the first waiter: its own process has tried
 // by then.
 func TestLateReleaseWakesOthers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, single.Config{})
-		req := locker.Request{Name: "job", TTL: time.Minute}
-		held := locker.Must(b.Acquire(t.Context(), req))
-		var inner lease.Lease
-		held.Hold().Wrap(func(l lease.Lease) lease.Lease { inner = l; return l })
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		held := b.acquire(t, locker.Request{TTL: time.Minute})
 		own, other := lease.NewToken(), lease.NewToken()
 		for id, d := range map[string]time.Duration{own: time.Second, other: 2 * time.Second} {
-			if _, err := b.Acquire(waits(t, id, d), req); !errors.Is(err, locker.ErrNotAcquired) {
-				t.Fatal(err)
-			}
+			b.refused(t, waits(t, id, d), locker.Request{})
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		b.drv.Then(fault{Hang: true})
-		if _, err := inner.Do(ctx, lease.Op{Kind: lease.OpRelease, Waiter: own}); !errors.Is(err, locker.ErrUnknownOutcome) {
+		if _, err := locktest.LeaseOf(held).Do(ctx, lease.Op{Kind: lease.OpRelease, Waiter: own}); !errors.Is(err, locker.ErrUnknownOutcome) {
 			t.Fatal(err)
 		}
-		<-time.After(100 * time.Millisecond)
+		sleep(100 * time.Millisecond)
 		if score, err := b.m.ZScore("{job}:waiters", other); err != nil || score >= 0 || b.m.Exists("job") {
 			t.Errorf("the first waiter was not woken: score %v, %v", score, err)
 		}
@@ -49,24 +54,16 @@ func TestLateReleaseWakesOthers(t *testing.T) {
 
 // A lock that is kept for a waiter is not another library's: those behind do not poll it as such.
 func TestReservationIsOurs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, single.Config{Fair: true})
-		req := locker.Request{Name: "job", TTL: time.Minute}
-		held := locker.Must(b.Acquire(t.Context(), req))
+	run(t, single.Config{Fair: true}, func(t *testing.T, b bench) {
+		held := b.acquire(t, locker.Request{TTL: time.Minute})
 		first, second := lease.NewToken(), lease.NewToken()
-		for _, release := range []bool{false, true} {
-			if release {
-				if err := held.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			} else if _, err := b.Acquire(waits(t, first, 2*time.Second), req); !errors.Is(err, locker.ErrNotAcquired) {
-				t.Fatal(err)
+		b.refused(t, waits(t, first, 2*time.Second), locker.Request{})
+		for _, when := range []string{"held", "kept for the first waiter"} {
+			if refusal := b.refused(t, waits(t, second, time.Second), locker.Request{}); refusal.Foreign {
+				t.Errorf("%s: the refusal is %+v", when, refusal)
 			}
-			_, err := b.Acquire(waits(t, second, time.Second), req)
-			var refusal *locker.ContentionError
-			if !errors.As(err, &refusal) || refusal.Foreign {
-				t.Errorf("released: %v, the refusal is %+v", release, refusal)
+			if when == "held" {
+				locktest.Release(t, held)
 			}
 		}
 	})
@@ -75,43 +72,32 @@ func TestReservationIsOurs(t *testing.T) {
 // Inspect counts each process that waits once, until its place no longer counts, and waiters
 // without a place as one if nobody has a place.
 func TestInspectCountsWaiters(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, single.Config{})
-		req := locker.Request{Name: "job", TTL: time.Minute}
-		locker.Must(b.Acquire(t.Context(), req))
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		b.acquire(t, locker.Request{TTL: time.Minute})
 		counts := func(want int, when string) {
 			t.Helper()
 			if state, err := b.Inspect(t.Context(), "job"); err != nil || state.Waiters != want {
 				t.Errorf("%s: %d waiters, %v; want %d", when, state.Waiters, err, want)
 			}
 		}
-		try := func(ctx context.Context, req locker.Request) {
-			t.Helper()
-			if _, err := b.Acquire(ctx, req); !errors.Is(err, locker.ErrNotAcquired) {
-				t.Fatal(err)
-			}
-		}
 		counts(0, "nobody waits")
-		try(t.Context(), locker.Request{Name: "job", NoWait: true})
+		b.refused(t, t.Context(), locker.Request{NoWait: true})
 		counts(0, "after an attempt that does not wait")
-		try(t.Context(), req)
-		try(t.Context(), req)
+		b.refused(t, t.Context(), locker.Request{})
+		b.refused(t, t.Context(), locker.Request{})
 		counts(1, "two waiters without a place")
 		first, second := lease.NewToken(), lease.NewToken()
 		for i, id := range []string{first, second, first} {
-			try(waits(t, id, time.Second), req)
+			b.refused(t, waits(t, id, time.Second), locker.Request{})
 			counts(min(i+1, 2), "and processes with a place")
 		}
-		<-time.After(4 * time.Second)
-		try(waits(t, second, time.Second), req)
-		<-time.After(2 * time.Second)
+		sleep(4 * time.Second)
+		b.refused(t, waits(t, second, time.Second), locker.Request{})
+		sleep(2 * time.Second)
 		counts(1, "one of them tried again")
-		if _, err := locker.Break(t.Context(), b, "job"); err != nil {
-			t.Fatal(err)
-		}
+		locker.Must(locker.Break(t.Context(), b, "job"))
 		counts(1, "the lock is free, and kept for the waiter")
-		<-time.After(5 * time.Second)
+		sleep(5 * time.Second)
 		counts(0, "the waiter has died")
 	})
 }

@@ -1,9 +1,0 @@
-package single_test
-
-import (
-	"testing"
-
-	"github.com/holdfast-go/holdfast/internal/clients"
-)
-
-func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }

@@ -1,0 +1,69 @@
+package single_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
+
+const name = "job"
+
+var (
+	sleep  = locktest.Sleep
+	errCut = faultdriver.ErrCut
+)
+
+// fault is what happens to one command.
+type fault = faultdriver.Fault
+
+// bench is a server in memory, in fake time, and a Locker on it.
+type bench struct {
+	*single.Locker
+	drv *faultdriver.Driver
+	m   *miniredis.Miniredis
+}
+
+func run(t *testing.T, cfg single.Config, f func(t *testing.T, b bench)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, drv := locktest.Memory(t)
+		f(t, bench{locker.Must(single.New(drv, cfg)), drv, m})
+	})
+}
+
+func (b bench) acquire(t *testing.T, req locker.Request) *locker.Lock {
+	t.Helper()
+	req.Name = name
+	lock := locker.Must(b.Acquire(t.Context(), req))
+	return lock
+}
+
+// wantFree waits in fake time until the key is gone, at most for the duration within.
+func (b bench) wantFree(t *testing.T, within time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(within); b.m.Exists(name); sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the key is still there %v later", within)
+		}
+	}
+}
+
+// only fails the test unless err matches want, and does not match not.
+func only(t *testing.T, err, want, not error) {
+	t.Helper()
+	if check.Is(t, err, want); errors.Is(err, not) {
+		t.Errorf("error %v matches %v", err, not)
+	}
+}
