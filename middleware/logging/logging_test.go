@@ -15,19 +15,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/internal/observetest"
 	"github.com/holdfast-go/holdfast/middleware/logging"
-	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// elapse lets fake time pass.
-func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
+var elapse, waitsFor = observetest.Elapse, observetest.WaitsFor
 
 // book keeps what is logged, a line for each record.
 type book struct {
@@ -55,24 +52,6 @@ func (b *book) logger() *slog.Logger {
 		}
 		return a
 	}}))
-}
-
-// waitsFor is a retry that tries again at these intervals.
-func waitsFor(d time.Duration) locker.Middleware {
-	waits := locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
-	return func(l locker.Locker) locker.Locker { return waits(unannounced(l)) }
-}
-
-// unannounced hides the queue of l and where its releases are published, so that only the pauses of
-// a policy end a wait.
-func unannounced(l locker.Locker) locker.Locker {
-	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		lock, err := l.Acquire(lease.WithoutWaiting(ctx), req)
-		if held, refused := errors.AsType[*locker.ContentionError](err); refused {
-			held.Channel, held.Queue, held.RetryAfter = driver.Channel{}, false, held.Left
-		}
-		return lock, err
-	})
 }
 
 const (
@@ -230,9 +209,7 @@ func TestRecords(t *testing.T) {
 				case tt.use != nil:
 					tt.use(t, server, lock)
 				default:
-					if err := lock.Release(t.Context()); err != nil {
-						t.Errorf("Release: %v", err)
-					}
+					check.OK(t, lock.Release(t.Context()))
 				}
 				elapse(time.Hour)       // no timer is left to log
 				runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten
@@ -284,10 +261,7 @@ func TestLostOnce(t *testing.T) {
 	l := locker.Must(logging.New(logging.Config{Logger: b.logger()}))(server)
 	losses := 0
 	for range 100 {
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job", Owner: "secret-owner"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", Owner: "secret-owner"}))
 		token := lock.Handle().Grant().Token
 		var wg sync.WaitGroup
 		wg.Go(func() { server.Expire("job") })

@@ -25,10 +25,7 @@ import (
 func TestInstruments(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
 		l := locker.Chain(server, m.middleware(t, metrics.Config{HoldBuckets: []float64{1, 2}}), waitsFor(time.Second))
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job"}))
 		_, _ = l.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: time.Second})
 		_ = lock.Renew(t.Context(), 0)
 		server.Expire("job")

@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"errors"
 	"io"
 	"runtime"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -47,9 +47,7 @@ func TestHolds(t *testing.T) {
 		{
 			name: "a renewal that the release overtook", use: func(t *testing.T, _ *lockertest.Locker, lock *locker.Lock) {
 				_ = lock.Release(t.Context())
-				if err := lock.Renew(t.Context(), 0); !errors.Is(err, locker.ErrReleased) {
-					t.Errorf("renewed after the release: %v", err)
-				}
+				check.Is(t, lock.Renew(t.Context(), 0), locker.ErrReleased)
 			},
 			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 lock.mode=exclusive outcome=released"},
 		},
@@ -81,10 +79,7 @@ func TestHolds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
-				lock, err := m.middleware(t, metrics.Config{})(server).Acquire(t.Context(), locker.Request{Name: "job"})
-				if err != nil {
-					t.Fatalf("Acquire: %v", err)
-				}
+				lock := locker.Must(m.middleware(t, metrics.Config{})(server).Acquire(t.Context(), locker.Request{Name: "job"}))
 				tt.use(t, server, lock)
 				synctest.Wait()
 				runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten
@@ -111,10 +106,7 @@ func TestEndsOnce(t *testing.T) {
 	l := m.middleware(t, metrics.Config{})(server)
 	const rounds = 100
 	for range rounds {
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job"}))
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = lock.Renew(t.Context(), 0) })
 		wg.Go(func() { server.Expire("job") })

@@ -11,35 +11,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/internal/observetest"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
-	"github.com/holdfast-go/holdfast/middleware/retry"
 )
-
-// waitsFor is a retry that tries again at these intervals.
-func waitsFor(d time.Duration) locker.Middleware {
-	waits := locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
-	return func(l locker.Locker) locker.Locker { return waits(unannounced(l)) }
-}
-
-// unannounced hides the queue of l and where its releases are published, so that only the pauses of
-// a policy end a wait.
-func unannounced(l locker.Locker) locker.Locker {
-	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		lock, err := l.Acquire(lease.WithoutWaiting(ctx), req)
-		if held, refused := errors.AsType[*locker.ContentionError](err); refused {
-			held.Channel, held.Queue, held.RetryAfter = driver.Channel{}, false, held.Left
-		}
-		return lock, err
-	})
-}
 
 // Each outcome of an acquisition is counted.
 func TestAcquisitions(t *testing.T) {
@@ -50,7 +31,6 @@ func TestAcquisitions(t *testing.T) {
 		name   string
 		before func(*lockertest.Locker)
 		req    locker.Request
-		cancel time.Duration // when the caller gives up; 0: never
 		want   []string
 	}{
 		{
@@ -91,13 +71,8 @@ func TestAcquisitions(t *testing.T) {
 				if tt.before != nil {
 					tt.before(server)
 				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				if tt.cancel > 0 {
-					time.AfterFunc(tt.cancel, cancel)
-				}
 				tt.req.Name = "job"
-				_, _ = locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(3*time.Second)).Acquire(ctx, tt.req)
+				_, _ = locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(3*time.Second)).Acquire(t.Context(), tt.req)
 				equal(t, "measurements", m.lines(t), tt.want)
 			})
 		})
@@ -109,46 +84,34 @@ func TestAcquisitions(t *testing.T) {
 func TestWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
 		l := locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(time.Second))
-		waiting := func() string {
+		waiting := func(want, when string) {
 			t.Helper()
 			synctest.Wait()
+			got := "none"
 			for _, line := range m.lines(t) {
 				if strings.HasPrefix(line, "waiting ") {
-					return strings.Fields(line)[1]
+					got = strings.Fields(line)[1]
 				}
 			}
-			return "none"
+			if got != want {
+				t.Errorf("%s: %s waiters, want %s", when, got, want)
+			}
 		}
-		held, err := l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := waiting(); got != "none" {
-			t.Errorf("%s waiters, nobody waited yet", got)
-		}
+		held := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Hour}))
+		waiting("none", "nobody has waited")
 		for range 3 {
 			go func() {
 				_ = locker.Do(t.Context(), l, locker.Request{Name: "job"}, func(context.Context, *locker.Lock) error { elapse(time.Second); return nil })
 			}()
 		}
 		go func() { _, _ = l.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: 10 * time.Second}) }()
-		if got := waiting(); got != "4" {
-			t.Errorf("%s waiters, want 4", got)
-		}
+		waiting("4", "all wait")
 		elapse(11 * time.Second)
-		if got := waiting(); got != "3" {
-			t.Errorf("%s waiters, want 3 when one gave up", got)
-		}
-		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if got := waiting(); got != "2" {
-			t.Errorf("%s waiters, want 2 when one got it", got)
-		}
+		waiting("3", "one gave up")
+		check.OK(t, held.Release(t.Context()))
+		waiting("2", "one got it")
 		elapse(time.Minute)
-		if got := waiting(); got != "0" {
-			t.Errorf("%s waiters at the end", got)
-		}
+		waiting("0", "at the end")
 	})
 }
 
@@ -175,15 +138,9 @@ func TestCardinality(t *testing.T) {
 	})
 }
 
-func cycle(t testing.TB, l locker.Locker, req locker.Request) {
-	t.Helper()
-	lock, err := l.Acquire(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+func cycle(tb testing.TB, l locker.Locker, req locker.Request) {
+	tb.Helper()
+	observetest.Cycle(tb, tb.Context(), l, req)
 }
 
 // Misuse is an error. A panic in the inner Locker is counted, and leaves no waiter behind.

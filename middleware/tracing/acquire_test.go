@@ -11,37 +11,18 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
-
-// waitsFor is a retry that tries again at these intervals.
-func waitsFor(d time.Duration) locker.Middleware {
-	waits := locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
-	return func(l locker.Locker) locker.Locker { return waits(unannounced(l)) }
-}
-
-// unannounced hides the queue of l and where its releases are published, so that only the pauses of
-// a policy end a wait.
-func unannounced(l locker.Locker) locker.Locker {
-	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		lock, err := l.Acquire(lease.WithoutWaiting(ctx), req)
-		if held, refused := errors.AsType[*locker.ContentionError](err); refused {
-			held.Channel, held.Queue, held.RetryAfter = driver.Channel{}, false, held.Left
-		}
-		return lock, err
-	})
-}
 
 // Each outcome is recorded on the span.
 func TestOutcomes(t *testing.T) {
@@ -50,61 +31,48 @@ func TestOutcomes(t *testing.T) {
 		l.Hold(locker.Request{Name: "job", Owner: "w7", Note: "nightly", TTL: time.Hour})
 	}
 	fail := func(err error) func(*lockertest.Locker) { return func(l *lockertest.Locker) { l.FailAcquire(err) } }
+	const free, unset = "attempts=1 contended=false lock.mode=exclusive lock.name=job ", "Unset"
+	const refused = "contended=true holder.note=nightly lock.mode=exclusive lock.name=job "
 	tests := []struct {
-		name   string
-		before func(*lockertest.Locker)
-		cfg    tracing.Config
-		req    locker.Request
-		cancel time.Duration // when the caller gives up; 0: never
-		span   string
-		attrs  string
-		status string
+		name          string
+		before        func(*lockertest.Locker)
+		cfg           tracing.Config
+		req           locker.Request
+		cancel        time.Duration // when the caller gives up; 0: never
+		attrs, status string
 	}{
+		{name: "acquired", req: locker.Request{TTL: time.Minute}, attrs: free + "lock.ttl=60 outcome=acquired waited=0", status: unset},
 		{
-			name: "acquired", req: locker.Request{TTL: time.Minute}, span: "acquire lock",
-			attrs: "attempts=1 contended=false lock.mode=exclusive lock.name=job lock.ttl=60 outcome=acquired waited=0", status: "Unset",
+			name: "fenced, shared, default TTL", req: locker.Request{Fenced: true, Mode: locker.Shared}, status: unset,
+			attrs: "attempts=1 contended=false lock.fence=1 lock.mode=shared lock.name=job lock.ttl=30 outcome=acquired waited=0",
+		},
+		{name: "refused", before: hold, req: locker.Request{NoWait: true}, attrs: "attempts=1 " + refused + "outcome=held waited=0", status: unset},
+		{
+			name: "owners are asked for", before: hold, cfg: tracing.Config{ShowOwner: true}, req: locker.Request{NoWait: true, Owner: "me"}, status: unset,
+			attrs: "attempts=1 contended=true holder.note=nightly holder.owner=w7 lock.mode=exclusive lock.name=job lock.owner=me outcome=held waited=0",
 		},
 		{
-			name: "fenced, shared, default TTL", req: locker.Request{Fenced: true, Mode: locker.Shared}, span: "acquire lock",
-			attrs: "attempts=1 contended=false lock.fence=1 lock.mode=shared lock.name=job lock.ttl=30 outcome=acquired waited=0", status: "Unset",
+			name: "MaxWait", before: hold, req: locker.Request{MaxWait: 10 * time.Second},
+			attrs: "attempts=4 " + refused + "outcome=timeout waited=10", status: unset,
 		},
+		{name: "cancelled", before: hold, cancel: 4 * time.Second, attrs: "attempts=2 " + refused + "outcome=cancelled waited=4", status: unset},
 		{
-			name: "refused", before: hold, req: locker.Request{NoWait: true}, span: "acquire lock",
-			attrs: "attempts=1 contended=true holder.note=nightly lock.mode=exclusive lock.name=job outcome=held waited=0", status: "Unset",
-		},
-		{
-			name: "owners are asked for", before: hold, cfg: tracing.Config{ShowOwner: true}, req: locker.Request{NoWait: true, Owner: "me"}, span: "acquire lock",
-			attrs:  "attempts=1 contended=true holder.note=nightly holder.owner=w7 lock.mode=exclusive lock.name=job lock.owner=me outcome=held waited=0",
-			status: "Unset",
-		},
-		{
-			name: "MaxWait", before: hold, req: locker.Request{MaxWait: 10 * time.Second}, span: "acquire lock",
-			attrs: "attempts=4 contended=true holder.note=nightly lock.mode=exclusive lock.name=job outcome=timeout waited=10", status: "Unset",
-		},
-		{
-			name: "cancelled", before: hold, cancel: 4 * time.Second, span: "acquire lock",
-			attrs: "attempts=2 contended=true holder.note=nightly lock.mode=exclusive lock.name=job outcome=cancelled waited=4", status: "Unset",
-		},
-		{
-			name: "server error", before: fail(&driver.ServerError{Text: "WRONGTYPE not a string"}), span: "acquire lock",
+			name: "server error", before: fail(&driver.ServerError{Text: "WRONGTYPE not a string"}),
 			attrs:  "attempts=1 contended=false db.response.status_code=WRONGTYPE error.type=WRONGTYPE lock.mode=exclusive lock.name=job outcome=error waited=0",
 			status: `Error: holdfast: acquire "job": server error: WRONGTYPE not a string`,
 		},
 		{
-			name: "an outage that passes", before: fail(io.EOF), span: "acquire lock",
-			attrs: "attempts=2 contended=false lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired waited=3", status: "Unset",
+			name: "an outage that passes", before: fail(io.EOF), status: unset,
+			attrs: "attempts=2 contended=false lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired waited=3",
 		},
 		{
-			name: "resume of what is gone", req: locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "job", Token: "t"})}, span: "resume lock",
+			name: "resume of what is gone", req: locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "job", Token: "t"})},
 			attrs:  "attempts=1 contended=false error.type=not_held lock.mode=exclusive lock.name=job outcome=error waited=0",
 			status: `Error: holdfast: resume "job": lock is not held`,
 		},
 		{
-			name: "the user's attributes", cfg: tracing.Config{Attributes: []attribute.KeyValue{
-				semconv.ServerAddress("redis.example"), attribute.String("holdfast.strategy", "mine"),
-			}}, span: "acquire lock",
-			attrs:  "attempts=1 contended=false lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired server.address=redis.example strategy=mine waited=0",
-			status: "Unset",
+			name: "the user's attributes", status: unset, attrs: free + "lock.ttl=30 outcome=acquired server.address=redis.example strategy=mine waited=0",
+			cfg: tracing.Config{Attributes: []attribute.KeyValue{semconv.ServerAddress("redis.example"), attribute.String("holdfast.strategy", "mine")}},
 		},
 	}
 	for _, tt := range tests {
@@ -121,12 +89,13 @@ func TestOutcomes(t *testing.T) {
 				tt.req.Name = "job"
 				l := locker.Chain(server, r.middleware(tt.cfg), waitsFor(3*time.Second))
 				lock, err := l.Acquire(ctx, tt.req)
-				want(t, r.only(t, tt.span), tt.attrs, tt.status)
-				if err != nil {
-					return
+				span := "acquire lock"
+				if !tt.req.Resume.IsZero() {
+					span = "resume lock"
 				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("Release: %v", err)
+				want(t, r.only(t, span), tt.attrs, tt.status)
+				if err == nil {
+					check.OK(t, lock.Release(t.Context()))
 				}
 			})
 		})
@@ -139,10 +108,7 @@ func TestEvents(t *testing.T) {
 		l := locker.Chain(server, r.middleware(tracing.Config{ShowOwner: true}), waitsFor(2*time.Second))
 		held := server.Hold(locker.Request{Name: "job", Owner: "w7", TTL: 3 * time.Second})
 		time.AfterFunc(time.Second, func() { server.FailAcquire(io.EOF) })
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job", Owner: "me"})
-		if err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", Owner: "me"}))
 		first := r.only(t, "acquire lock")
 		equal(t, "events", events(first), []string{
 			"0s attempt attempt.elapsed=0 attempt.sends=1 holder.owner=w7 outcome=held",
@@ -180,9 +146,7 @@ func TestEvents(t *testing.T) {
 			"500ms gave up outcome=timeout",
 		})
 		r.Reset()
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("Release: %v", err)
-		}
+		check.OK(t, lock.Release(t.Context()))
 		synctest.Wait()
 		var queued []string
 		for _, s := range r.Ended() {
@@ -262,9 +226,7 @@ func TestAnyBytes(t *testing.T) {
 	const odd = "a\xff\xfeb"
 	r, server := record(), lockertest.New()
 	l := r.middleware(tracing.Config{ShowOwner: true})(server)
-	if _, err := l.Acquire(t.Context(), locker.Request{Name: odd, Owner: odd, Note: odd}); err != nil {
-		t.Fatal(err)
-	}
+	locker.Must(l.Acquire(t.Context(), locker.Request{Name: odd, Owner: odd, Note: odd}))
 	_, err := l.Acquire(t.Context(), locker.Request{Name: odd, Owner: "other\xff"})
 	if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != odd || held.Owner != odd {
 		t.Errorf("refused with %v, want the holder as it is", err)

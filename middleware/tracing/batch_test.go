@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
@@ -77,9 +78,7 @@ func TestSeveralLocksByOneCommand(t *testing.T) {
 					t.Errorf("AcquireAll of held locks: %v after %d commands, want 2", err, drv.sent.Load())
 				}
 				equal(t, "links of several that were refused", linked(p.only(t, "acquire lock")), want)
-				if err := locks.Release(ctx); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, locks.Release(ctx))
 			})
 		})
 	}

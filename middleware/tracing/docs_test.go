@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // Every attribute, event, instrument and log record in the code is described in
@@ -13,9 +16,7 @@ import (
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "observability.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for pattern, named := range map[string]*regexp.Regexp{
 		"../tracing/*.go": regexp.MustCompile(`(?:attribute\.Key\(|AddEvent\(|Start\(.*)"([a-z][a-z ._]+)"`),
 		"../metrics/*.go": regexp.MustCompile(`(?:attribute\.Key\(|= )"(holdfast[a-z._]+)"`),
@@ -30,10 +31,7 @@ func TestDocs(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := locker.Must(os.ReadFile(file))
 			for _, m := range named.FindAllStringSubmatch(string(source), -1) {
 				found++
 				if !strings.Contains(string(page), "`"+m[1]+"`") {

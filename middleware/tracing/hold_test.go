@@ -13,6 +13,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -25,32 +26,27 @@ import (
 // The span of a hold records how the hold ended.
 func TestHolds(t *testing.T) {
 	t.Parallel()
+	const exclusive = "lock.fence=1 lock.mode=exclusive lock.name=job "
+	const lost, wasLost = "error.type=lost " + exclusive + "lock.ttl=30 outcome=lost renewals=0", `Error: holdfast: lock "job" was lost: `
 	tests := []struct {
-		name   string
-		use    func(t *testing.T, server *lockertest.Locker, lock *locker.Lock)
-		lasts  time.Duration
-		events []string
-		attrs  string
-		status string
+		name          string
+		use           func(t *testing.T, server *lockertest.Locker, lock *locker.Lock)
+		lasts         time.Duration
+		events        []string
+		attrs, status string
 	}{
 		{
 			name: "released", use: func(t *testing.T, _ *lockertest.Locker, lock *locker.Lock) {
 				elapse(time.Second)
-				if err := errors.Join(lock.Renew(t.Context(), 0), lock.Renew(t.Context(), time.Hour), lock.Release(t.Context())); err != nil {
-					t.Error(err)
-				}
-				if err := lock.Release(t.Context()); !errors.Is(err, locker.ErrReleased) {
-					t.Errorf("released again: %v", err)
-				}
+				check.OK(t, errors.Join(lock.Renew(t.Context(), 0), lock.Renew(t.Context(), time.Hour), lock.Release(t.Context())))
+				check.Is(t, lock.Release(t.Context()), locker.ErrReleased)
 			},
 			lasts: time.Second, events: []string{"1s renew lock.ttl=30 outcome=renewed", "1s renew lock.ttl=3600 outcome=renewed"},
-			attrs: "lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=released renewals=2", status: "Unset",
+			attrs: exclusive + "lock.ttl=30 outcome=released renewals=2", status: "Unset",
 		},
 		{
 			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) },
-			lasts: 30 * time.Second, events: []string{},
-			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: `Error: holdfast: lock "job" was lost: its Deadline passed before it was renewed`,
+			lasts: 30 * time.Second, attrs: lost, status: wasLost + "its Deadline passed before it was renewed",
 		},
 		{
 			name: "found gone by a renewal, then released", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
@@ -62,53 +58,41 @@ func TestHolds(t *testing.T) {
 				_ = lock.Release(t.Context())
 			},
 			lasts: time.Second, events: []string{"1s renew db.response.status_code=LOADING error.type=LOADING lock.ttl=30 outcome=error"},
-			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: `Error: holdfast: lock "job" was lost: its key was gone at the renewal (ended by Break, deleted, expired, or the server lost its data)`,
+			attrs: lost, status: wasLost + "its key was gone at the renewal (ended by Break, deleted, expired, or the server lost its data)",
 		},
 		{
 			name: "taken over by a resume", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
-				if _, err := locker.Resume(t.Context(), server, lock.Handle()); err != nil {
-					t.Errorf("Resume: %v", err)
-				}
+				locker.Must(locker.Resume(t.Context(), server, lock.Handle()))
 				_ = lock.Renew(t.Context(), 0)
 			},
-			events: []string{}, attrs: "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: `Error: holdfast: lock "job" was lost: its key was gone at the renewal (ended by Break, deleted, expired, taken over by a resume, or the server lost its data)`,
+			attrs: lost, status: wasLost + "its key was gone at the renewal (ended by Break, deleted, expired, taken over by a resume, or the server lost its data)",
 		},
 		{
 			name: "release that failed", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				server.FailRelease(&driver.ServerError{Text: "NOPERM x"})
 				_ = lock.Release(t.Context())
 			},
-			events: []string{},
-			attrs:  "db.response.status_code=NOPERM error.type=NOPERM lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=error renewals=0",
+			attrs:  "db.response.status_code=NOPERM error.type=NOPERM " + exclusive + "lock.ttl=30 outcome=error renewals=0",
 			status: `Error: holdfast: release "job": server error: NOPERM x`,
 		},
 		{
 			name: "downgraded and upgraded", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
-				if err := lock.Downgrade(t.Context()); err != nil {
-					t.Errorf("Downgrade: %v", err)
-				}
-				other := server.Hold(locker.Request{Name: "job", Mode: locker.Shared, Note: "r2 traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})
+				check.OK(t, lock.Downgrade(t.Context()))
+				server.Hold(locker.Request{Name: "job", Mode: locker.Shared, Note: "r2 traceparent=" + foreign})
 				err := lock.Upgrade(t.Context())
 				if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != "r2" {
 					t.Errorf("Upgrade: %v", err)
 				}
 				server.Expire("job")
-				_ = other
 			},
 			events: []string{"0s convert lock.mode=shared outcome=converted", "0s convert lock.mode=exclusive outcome=held"},
-			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: `Error: holdfast: lock "job" was lost: expired by the test`,
+			attrs:  lost, status: wasLost + "expired by the test",
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *lockertest.Locker, r *recorded) {
-				lock, err := r.middleware(tracing.Config{})(server).Acquire(t.Context(), locker.Request{Name: "job", Fenced: true, Owner: "me"})
-				if err != nil {
-					t.Fatalf("Acquire: %v", err)
-				}
+				lock := locker.Must(r.middleware(tracing.Config{})(server).Acquire(t.Context(), locker.Request{Name: "job", Fenced: true, Owner: "me"}))
 				tt.use(t, server, lock)
 				synctest.Wait()
 				runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten
@@ -140,9 +124,7 @@ func TestParents(t *testing.T) {
 			work = trace.SpanContextFromContext(ctx)
 			return nil
 		})
-		if err != nil {
-			t.Fatalf("Do: %v", err)
-		}
+		check.Must(t, err)
 		if called {
 			caller.End()
 		}
@@ -179,17 +161,12 @@ func TestWatchdogRenewals(t *testing.T) {
 					chain = []locker.Middleware{dog, r.middleware(tracing.Config{})}
 				}
 				l := locker.Chain(batched{server}, chain...)
-				lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
-				if err != nil {
-					t.Fatalf("Acquire: %v", err)
-				}
+				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job"}))
 				if lock.Hold().Batch() != "batch" {
 					t.Error("tracing keeps renewals from travelling together")
 				}
 				elapse(35 * time.Second)
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+				check.OK(t, lock.Release(t.Context()))
 				s := r.only(t, "hold lock")
 				if n := len(s.Events()); n < 3 || n > 4 {
 					t.Errorf("%d renewals in 35 s: %v", n, events(s))
@@ -230,13 +207,7 @@ func TestReleaseOvertakesRenewal(t *testing.T) {
 		lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return &overtaken{l, lock} })
 		return lock, err
 	})
-	lock, err := r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"})
-	if err == nil {
-		err = lock.Release(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	cycle(t, t.Context(), r.middleware(tracing.Config{})(inner))
 	hold := r.only(t, "hold lock")
 	want(t, hold, "lock.mode=exclusive lock.name=a lock.ttl=30 outcome=released renewals=0", "Unset")
 	equal(t, "events", events(hold), []string{})
@@ -267,9 +238,7 @@ func TestLostBeforeHandOver(t *testing.T) {
 			return lock, err
 		})
 	})
-	if _, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a"}))
 	want(t, r.only(t, "hold lock"), "error.type=lost lock.mode=exclusive lock.name=a lock.ttl=30 outcome=lost renewals=0", `Error: holdfast: lock "a" was lost: EOF`)
 }
 
@@ -281,9 +250,7 @@ func TestReleasedBeforeHandOver(t *testing.T) {
 		lock, err := lockertest.New().Acquire(ctx, req)
 		return lock, errors.Join(err, lock.Release(ctx))
 	})
-	if _, err := r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	locker.Must(r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"}))
 	want(t, r.only(t, "hold lock"), "lock.mode=exclusive lock.name=a lock.ttl=30 outcome=released renewals=0", "Unset")
 }
 
@@ -324,7 +291,5 @@ func TestNotSampled(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check.OK(t, err)
 }

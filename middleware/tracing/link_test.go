@@ -55,9 +55,7 @@ func TestNote(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r, server := record(), lockertest.New()
-			if _, err := r.middleware(tt.cfg)(server).Acquire(t.Context(), locker.Request{Name: "a", Note: tt.note}); err != nil {
-				t.Fatalf("Acquire: %v", err)
-			}
+			locker.Must(r.middleware(tt.cfg)(server).Acquire(t.Context(), locker.Request{Name: "a", Note: tt.note}))
 			holder := r.only(t, "acquire lock").SpanContext()
 			stored, links := tt.note, []string{}
 			if tt.sent {
@@ -83,10 +81,7 @@ func TestNoteIsChanged(t *testing.T) {
 	t.Parallel()
 	for what, cfg := range map[string]tracing.Config{"sent": {}, "switched off": {NoLink: true}} {
 		r, server := record(), lockertest.New()
-		lock, err := r.middleware(cfg)(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "before"})
-		if err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
+		lock := locker.Must(r.middleware(cfg)(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "before"}))
 		before, _ := server.Inspect(t.Context(), "a")
 		if err := lock.SetNote(t.Context(), "after"); err != nil {
 			t.Fatalf("%s: SetNote: %v", what, err)
@@ -223,9 +218,7 @@ func TestRecordedOnly(t *testing.T) {
 	t.Parallel()
 	server := lockertest.New()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(recordOnly{}))
-	if _, err := tracing.New(tracing.Config{TracerProvider: provider})(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "n"}); err != nil {
-		t.Fatal(err)
-	}
+	locker.Must(tracing.New(tracing.Config{TracerProvider: provider})(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "n"}))
 	if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != "n" {
 		t.Errorf("stored note %q, %v", state.Note, err)
 	}

@@ -1,15 +1,9 @@
 package tracing_test
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -17,13 +11,16 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/internal/observetest"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// elapse lets fake time pass.
-func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
+var (
+	elapse, waitsFor     = observetest.Elapse, observetest.WaitsFor
+	text, without, equal = observetest.Text, observetest.Without, observetest.Equal
+)
 
 // recorded is an SDK that keeps the ended spans.
 type recorded struct {
@@ -57,32 +54,13 @@ func (r *recorded) only(t *testing.T, name string) sdktrace.ReadOnlySpan {
 	return found[0]
 }
 
-// text shows attributes, in order of their keys.
-func text(attrs []attribute.KeyValue) string {
-	all := map[string]string{}
-	for _, a := range attrs {
-		all[strings.TrimPrefix(string(a.Key), "holdfast.")] = a.Value.String()
-	}
-	var b strings.Builder
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&b, " %s=%s", k, all[k])
-	}
-	return strings.TrimPrefix(b.String(), " ")
-}
-
 // events formats the events of a span, without the attributes that are always the same.
 func events(s sdktrace.ReadOnlySpan) []string {
 	out := []string{}
 	for _, e := range s.Events() {
-		line := e.Time.Sub(s.StartTime()).String() + " " + e.Name + " " + text(e.Attributes)
-		out = append(out, without(line))
+		out = append(out, without(e.Time.Sub(s.StartTime()).String()+" "+e.Name+" "+text(e.Attributes)))
 	}
 	return out
-}
-
-// without removes the attributes that everything from lockertest has.
-func without(line string) string {
-	return strings.TrimSpace(strings.NewReplacer(" provider=memory", "", " strategy=lockertest", "").Replace(" " + line))
 }
 
 // want compares the attributes and the status of a span.
@@ -97,13 +75,6 @@ func want(t *testing.T, s sdktrace.ReadOnlySpan, attrs, status string) {
 	}
 	if got != status {
 		t.Errorf("%s has status %q, want %q", s.Name(), got, status)
-	}
-}
-
-func equal(t *testing.T, what string, got, want []string) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%s are\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
@@ -44,9 +45,7 @@ func TestQuorum(t *testing.T) {
 		nodes[1].Hold(locker.Request{Name: "job", Note: "traceparent=" + foreign})
 		l = r.middleware(tracing.Config{})(l)
 		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		won := r.only(t, "acquire lock")
 		want(t, won, "attempts=1 contended=false lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired strategy=redlock waited=0", "Unset")
 		equal(t, "links of one that was won", linked(won), []string{})
@@ -62,9 +61,7 @@ func TestQuorum(t *testing.T) {
 		refused := r.only(t, "acquire lock")
 		want(t, refused, "attempts=1 contended=true lock.mode=exclusive lock.name=job outcome=held strategy=redlock waited=0", "Unset")
 		equal(t, "links of one that was refused", linked(refused), []string{toward(won.SpanContext())})
-		if err := lock.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, lock.Release(t.Context()))
 		if hold := r.only(t, "hold lock"); !strings.Contains(text(hold.Attributes()), "outcome=released") {
 			t.Errorf("the hold has %s", text(hold.Attributes()))
 		}
@@ -78,9 +75,7 @@ func TestAroundNodes(t *testing.T) {
 		mw := r.middleware(tracing.Config{})
 		_, l := quorum(mw)
 		err := locker.Do(t.Context(), mw(l), locker.Request{Name: "job"}, func(context.Context, *locker.Lock) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		elapse(locker.DefaultTTL) // what was late is over
 		if started, ended := len(r.Started()), len(r.Ended()); started != 8 || ended != started {
 			t.Errorf("%d spans began, %d ended; want 8", started, ended)

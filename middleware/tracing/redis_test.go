@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -30,9 +31,7 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, start 
 		m := clients.NewMemory(t)
 		f(t, m, func(client int, cfg tracing.Config) *process {
 			drv, closeClient, err := clients.All[client].InMemory(m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			t.Cleanup(func() { _ = errors.Join(drv.Close(), closeClient()) })
 			p := &process{recorded: record(), driver: drv}
 			p.locker = locker.Chain(locker.Must(single.New(p.driver, single.Config{})), p.middleware(cfg), locker.Must(retry.New(retry.Config{})))

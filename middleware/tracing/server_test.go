@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -32,10 +33,7 @@ func TestLinkOnServer(t *testing.T) {
 				return locker.Chain(locker.Must(holdfast.New(c.Open(t, server.Addr()), holdfast.Config{})), r.middleware(tracing.Config{}))
 			}
 			holding, waiting := chain(holder, c), chain(waiter, next)
-			lock, err := holding.Acquire(t.Context(), locker.Request{Name: name, Owner: "secret-owner", Fenced: true, TTL: time.Minute})
-			if err != nil {
-				t.Fatalf("Acquire: %v", err)
-			}
+			lock := locker.Must(holding.Acquire(t.Context(), locker.Request{Name: name, Owner: "secret-owner", Fenced: true, TTL: time.Minute}))
 			secret, _, _ := strings.Cut(lock.Handle().Grant().Token, "|")
 
 			began := make(chan struct{}, 1)
@@ -50,9 +48,7 @@ func TestLinkOnServer(t *testing.T) {
 				got <- locker.Do(ctx, waiting, locker.Request{Name: name, MaxWait: time.Minute}, func(context.Context, *locker.Lock) error { return nil })
 			}()
 			<-began
-			if err := errors.Join(lock.Renew(t.Context(), 0), lock.Release(t.Context()), <-got); err != nil {
-				t.Errorf("Renew, Release, Do: %v", err)
-			}
+			check.OK(t, errors.Join(lock.Renew(t.Context(), 0), lock.Release(t.Context()), <-got))
 			equal(t, "links", linked(waiter.only(t, "acquire lock")), []string{toward(holder.only(t, "acquire lock").SpanContext())})
 			if lost := holder.only(t, "hold lock"); lost.Status().Description != "" {
 				t.Errorf("the hold has status %v", lost.Status())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/internal/observetest"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
@@ -40,13 +41,7 @@ func (t lateTracer) Start(ctx context.Context, name string, opts ...trace.SpanSt
 
 func cycle(tb testing.TB, ctx context.Context, l locker.Locker) {
 	tb.Helper()
-	lock, err := l.Acquire(ctx, locker.Request{Name: "a"})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := lock.Release(ctx); err != nil {
-		tb.Fatal(err)
-	}
+	observetest.Cycle(tb, ctx, l, locker.Request{Name: "a"})
 }
 
 // Without an SDK few acquisitions look for one, with or without a caller's span. The first that

@@ -97,10 +97,7 @@ func TestObserversSideBySide(t *testing.T) {
 	b, ctx := two.Begin(ctx)
 	a.Data, b.Data = "a", "b"
 	attempt(ctx, "node", "")
-	lock, err := lockertest.New().Acquire(ctx, locker.Request{Name: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := locker.Must(lockertest.New().Acquire(ctx, locker.Request{Name: "x"}))
 	attempt(ctx, "node", "")
 	for _, r := range []telemetry.Result{b.End(lock, nil), a.End(lock, nil)} {
 		if r.Outcome != telemetry.Acquired || r.Attempts != 1 || r.Source.Strategy != "lockertest" || r.GaveUp {

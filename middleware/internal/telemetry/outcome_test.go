@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,54 +39,45 @@ func TestOutcomes(t *testing.T) {
 		name      string
 		ctx       context.Context //nolint:containedctx // of the case
 		err       error
-		want      telemetry.Outcome // of an acquire
-		rest      telemetry.Outcome // of a renewal or release
+		want      telemetry.Outcome // of an acquire; default: Error
+		rest      telemetry.Outcome // of a renewal or release; default: Error
 		errorType string
 	}{
 		{name: "success", want: telemetry.Acquired, rest: telemetry.Released},
-		{name: "refused", err: refused, want: telemetry.Held, rest: telemetry.Error, errorType: "*locker.ContentionError"},
-		{name: "MaxWait", err: op(errors.Join(held, locker.ErrMaxWait)), want: telemetry.Timeout, rest: telemetry.Error, errorType: "*locker.ContentionError"},
-		{name: "deadline", err: op(errors.Join(held, context.DeadlineExceeded)), want: telemetry.Timeout, rest: telemetry.Error, errorType: "timeout"},
-		{name: "cancelled", err: op(errors.Join(held, context.Canceled)), want: telemetry.Cancelled, rest: telemetry.Error, errorType: "canceled"},
-		{name: "MaxWait in the queue", err: op(locker.ErrMaxWait), want: telemetry.Timeout, rest: telemetry.Error, errorType: "*errors.errorString"},
+		{name: "refused", err: refused, want: telemetry.Held, errorType: "*locker.ContentionError"},
+		{name: "MaxWait", err: op(errors.Join(held, locker.ErrMaxWait)), want: telemetry.Timeout, errorType: "*locker.ContentionError"},
+		{name: "deadline", err: op(errors.Join(held, context.DeadlineExceeded)), want: telemetry.Timeout, errorType: "timeout"},
+		{name: "cancelled", err: op(errors.Join(held, context.Canceled)), want: telemetry.Cancelled, errorType: "canceled"},
+		{name: "MaxWait in the queue", err: op(locker.ErrMaxWait), want: telemetry.Timeout, errorType: "*errors.errorString"},
 		{
 			name: "cancelled for a reason", ctx: ended(), err: op(fmt.Errorf("%w: %w", context.Canceled, errShutdown)),
-			want: telemetry.Cancelled, rest: telemetry.Error, errorType: "canceled",
+			want: telemetry.Cancelled, errorType: "canceled",
 		},
+		{name: "that reason, from elsewhere", err: op(fmt.Errorf("%w: %w", context.Canceled, errShutdown)), errorType: "canceled"},
+		{name: "outage until MaxWait", err: op(errors.Join(loading, locker.ErrMaxWait)), errorType: "LOADING"},
+		{name: "server error", err: op(loading), errorType: "LOADING"},
+		{name: "no connection", err: op(dial), errorType: "net_dial"},
+		{name: "no connection within an attempt's time", err: op(driver.NotSent(context.DeadlineExceeded)), errorType: "timeout"},
 		{
-			name: "that reason, from elsewhere", err: op(fmt.Errorf("%w: %w", context.Canceled, errShutdown)),
-			want: telemetry.Error, rest: telemetry.Error, errorType: "canceled",
+			name: "called off before a connection came", ctx: ended(), err: op(driver.NotSent(context.Canceled)),
+			want: telemetry.Cancelled, errorType: "canceled",
 		},
-		{name: "outage until MaxWait", err: op(errors.Join(loading, locker.ErrMaxWait)), want: telemetry.Error, rest: telemetry.Error, errorType: "LOADING"},
-		{name: "server error", err: op(loading), want: telemetry.Error, rest: telemetry.Error, errorType: "LOADING"},
-		{name: "no connection", err: op(dial), want: telemetry.Error, rest: telemetry.Error, errorType: "net_dial"},
-		{
-			name: "no connection within an attempt's time", err: op(driver.NotSent(context.DeadlineExceeded)), want: telemetry.Error,
-			rest: telemetry.Error, errorType: "timeout",
-		},
-		{
-			name: "called off before a connection came", ctx: ended(), err: op(driver.NotSent(context.Canceled)), want: telemetry.Cancelled,
-			rest: telemetry.Error, errorType: "canceled",
-		},
-		{
-			name: "read timeout", err: op(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}), want: telemetry.Error, rest: telemetry.Error,
-			errorType: "timeout",
-		},
-		{name: "connection lost", err: op(io.EOF), want: telemetry.Error, rest: telemetry.Error, errorType: "eof"},
+		{name: "read timeout", err: op(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}), errorType: "timeout"},
+		{name: "connection lost", err: op(io.EOF), errorType: "eof"},
 		{
 			name: "unknown", err: op(fmt.Errorf("%w: %w: %w", locker.ErrUnknownOutcome, context.Canceled, loading)),
 			want: telemetry.Unknown, rest: telemetry.Unknown, errorType: "unknown_outcome",
 		},
-		{name: "lost", err: op(lost), want: telemetry.Error, rest: telemetry.Lost, errorType: "lost"},
-		{name: "forgotten", err: op(&locker.LostError{Name: "a", Err: locker.ErrForgotten}), want: telemetry.Error, rest: telemetry.Lost, errorType: "forgotten"},
-		{name: "nested", err: op(&locker.ContentionError{Name: "a", Nested: true}), want: telemetry.Nested, rest: telemetry.Error, errorType: "nested"},
+		{name: "lost", err: op(lost), rest: telemetry.Lost, errorType: "lost"},
+		{name: "forgotten", err: op(&locker.LostError{Name: "a", Err: locker.ErrForgotten}), rest: telemetry.Lost, errorType: "forgotten"},
+		{name: "nested", err: op(&locker.ContentionError{Name: "a", Nested: true}), want: telemetry.Nested, errorType: "nested"},
 		{name: "lost and unknown", err: op(errors.Join(lost, locker.ErrUnknownOutcome)), want: telemetry.Unknown, rest: telemetry.Lost, errorType: "lost"},
-		{name: "not held", err: op(locker.ErrNotHeld), want: telemetry.Error, rest: telemetry.Error, errorType: "not_held"},
-		{name: "invalid", err: op(driver.Invalid("a", "b", "c")), want: telemetry.Error, rest: telemetry.Error, errorType: "invalid_argument"},
-		{name: "closed", err: op(driver.ErrClosed), want: telemetry.Error, rest: telemetry.Error, errorType: "closed"},
-		{name: "unsupported", err: op(errors.ErrUnsupported), want: telemetry.Error, rest: telemetry.Error, errorType: "unsupported"},
-		{name: "no return", err: telemetry.ErrNoReturn, want: telemetry.Error, rest: telemetry.Error, errorType: "panic"},
-		{name: "of another package", err: op(fmt.Errorf("x: %w", foreign{})), want: telemetry.Error, rest: telemetry.Error, errorType: "telemetry_test.foreign"},
+		{name: "not held", err: op(locker.ErrNotHeld), errorType: "not_held"},
+		{name: "invalid", err: op(driver.Invalid("a", "b", "c")), errorType: "invalid_argument"},
+		{name: "closed", err: op(driver.ErrClosed), errorType: "closed"},
+		{name: "unsupported", err: op(errors.ErrUnsupported), errorType: "unsupported"},
+		{name: "no return", err: telemetry.ErrNoReturn, errorType: "panic"},
+		{name: "of another package", err: op(fmt.Errorf("x: %w", foreign{})), errorType: "telemetry_test.foreign"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,35 +86,27 @@ func TestOutcomes(t *testing.T) {
 			if ctx == nil {
 				ctx = t.Context()
 			}
-			if got := telemetry.OfAcquire(ctx, tt.err); got != tt.want {
-				t.Errorf("an acquire: %s, want %s", got, tt.want)
-			}
-			if got := telemetry.OfRelease(tt.err); got != tt.rest {
-				t.Errorf("a release: %s, want %s", got, tt.rest)
-			}
-			renewed := tt.rest
+			acquired, released := cmp.Or(tt.want, telemetry.Error), cmp.Or(tt.rest, telemetry.Error)
+			renewed := released
 			if tt.err == nil {
 				renewed = telemetry.Renewed
-			}
-			if got := telemetry.OfRenew(tt.err); got != renewed {
-				t.Errorf("a renewal: %s, want %s", got, renewed)
-			}
-			if tt.err == nil {
-				return
-			}
-			if got := telemetry.ErrorType(tt.err); got != tt.errorType {
+			} else if got := telemetry.ErrorType(tt.err); got != tt.errorType {
 				t.Errorf("error.type %q, want %q", got, tt.errorType)
+			}
+			got := [3]telemetry.Outcome{telemetry.OfAcquire(ctx, tt.err), telemetry.OfRelease(tt.err), telemetry.OfRenew(tt.err)}
+			if want := [3]telemetry.Outcome{acquired, released, renewed}; got != want {
+				t.Errorf("an acquire, a release, a renewal: %s, want %s", got, want)
 			}
 		})
 	}
-	for _, o := range []telemetry.Outcome{telemetry.Acquired, telemetry.Held, telemetry.Timeout, telemetry.Cancelled, telemetry.Renewed, telemetry.Released} {
-		if o.Failed() {
-			t.Errorf("%s is a failure", o)
-		}
-	}
-	for _, o := range []telemetry.Outcome{telemetry.Unknown, telemetry.Error, telemetry.Lost, telemetry.Nested} {
-		if !o.Failed() {
-			t.Errorf("%s is no failure", o)
+	for failed, outcomes := range map[bool][]telemetry.Outcome{
+		false: {telemetry.Acquired, telemetry.Held, telemetry.Timeout, telemetry.Cancelled, telemetry.Renewed, telemetry.Released},
+		true:  {telemetry.Unknown, telemetry.Error, telemetry.Lost, telemetry.Nested},
+	} {
+		for _, o := range outcomes {
+			if o.Failed() != failed {
+				t.Errorf("%s is a failure: %t, want %t", o, o.Failed(), failed)
+			}
 		}
 	}
 }
