@@ -61,7 +61,8 @@ func (m *measured) lines(t testing.TB) []string {
 	var out []string
 	for name, metric := range m.data(t) {
 		add := func(value any, set attribute.Set) {
-			out = append(out, fmt.Sprintf("%s %v %s", strings.TrimPrefix(name, "holdfast.lock."), value, observetest.Without(observetest.Text(set.ToSlice()))))
+			text := observetest.Without(observetest.Text(set.ToSlice()))
+			out = append(out, fmt.Sprintf("%s %v %s", strings.TrimPrefix(name, "holdfast.lock."), value, text))
 		}
 		switch data := metric.Data.(type) {
 		case metricdata.Sum[int64]:

@@ -48,7 +48,8 @@ func TestOutcomes(t *testing.T) {
 		},
 		{name: "refused", before: hold, req: locker.Request{NoWait: true}, attrs: "attempts=1 " + refused + "outcome=held waited=0", status: unset},
 		{
-			name: "owners are asked for", before: hold, cfg: tracing.Config{ShowOwner: true}, req: locker.Request{NoWait: true, Owner: "me"}, status: unset,
+			name: "owners are asked for", before: hold, cfg: tracing.Config{ShowOwner: true},
+			req: locker.Request{NoWait: true, Owner: "me"}, status: unset,
 			attrs: "attempts=1 contended=true holder.note=nightly holder.owner=w7 lock.mode=exclusive lock.name=job lock.owner=me outcome=held waited=0",
 		},
 		{
@@ -243,29 +244,18 @@ func TestAnyBytes(t *testing.T) {
 	}
 }
 
-// A nil Locker and a nil ctx are errors. A Locker that panics ends its span.
-func TestMisuse(t *testing.T) {
+// A Locker that panics ends its span.
+func TestPanic(t *testing.T) {
 	t.Parallel()
 	r := record()
-	l := r.middleware(tracing.Config{})(lockertest.New())
-	for _, acquire := range []func() (*locker.Lock, error){
-		func() (*locker.Lock, error) { return l.Acquire(nil, locker.Request{Name: "a"}) }, //nolint:staticcheck // on purpose
-		func() (*locker.Lock, error) {
-			return r.middleware(tracing.Config{})(nil).Acquire(t.Context(), locker.Request{Name: "a"})
-		},
-	} {
-		if lock, err := acquire(); lock != nil || !errors.Is(err, locker.ErrInvalid) {
-			t.Errorf("Acquire: %v, %v", lock, err)
-		}
-	}
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		_, _ = r.middleware(tracing.Config{})(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("x") })).
-			Acquire(t.Context(), locker.Request{Name: "a"})
+		l := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("x") })
+		_, _ = r.middleware(tracing.Config{})(l).Acquire(t.Context(), locker.Request{Name: "a"})
 	}()
 	want(t, r.only(t, "acquire lock"), "attempts=0 contended=false error.type=panic lock.mode=exclusive lock.name=a outcome=error waited=0",
 		"Error: Acquire panicked, or ended its goroutine")

@@ -92,7 +92,8 @@ func TestHolds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *lockertest.Locker, r *recorded) {
-				lock := locker.Must(r.middleware(tracing.Config{})(server).Acquire(t.Context(), locker.Request{Name: "job", Fenced: true, Owner: "me"}))
+				l := r.middleware(tracing.Config{})(server)
+				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", Fenced: true, Owner: "me"}))
 				tt.use(t, server, lock)
 				synctest.Wait()
 				runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten

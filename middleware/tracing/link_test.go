@@ -218,7 +218,8 @@ func TestRecordedOnly(t *testing.T) {
 	t.Parallel()
 	server := lockertest.New()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(recordOnly{}))
-	locker.Must(tracing.New(tracing.Config{TracerProvider: provider})(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "n"}))
+	l := tracing.New(tracing.Config{TracerProvider: provider})(server)
+	locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a", Note: "n"}))
 	if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != "n" {
 		t.Errorf("stored note %q, %v", state.Note, err)
 	}

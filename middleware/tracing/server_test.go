@@ -33,7 +33,8 @@ func TestLinkOnServer(t *testing.T) {
 				return locker.Chain(locker.Must(holdfast.New(c.Open(t, server.Addr()), holdfast.Config{})), r.middleware(tracing.Config{}))
 			}
 			holding, waiting := chain(holder, c), chain(waiter, next)
-			lock := locker.Must(holding.Acquire(t.Context(), locker.Request{Name: name, Owner: "secret-owner", Fenced: true, TTL: time.Minute}))
+			req := locker.Request{Name: name, Owner: "secret-owner", Fenced: true, TTL: time.Minute}
+			lock := locker.Must(holding.Acquire(t.Context(), req))
 			secret, _, _ := strings.Cut(lock.Handle().Grant().Token, "|")
 
 			began := make(chan struct{}, 1)

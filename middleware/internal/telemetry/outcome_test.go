@@ -80,24 +80,21 @@ func TestOutcomes(t *testing.T) {
 		{name: "of another package", err: op(fmt.Errorf("x: %w", foreign{})), errorType: "telemetry_test.foreign"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			ctx := tt.ctx
-			if ctx == nil {
-				ctx = t.Context()
-			}
-			acquired, released := cmp.Or(tt.want, telemetry.Error), cmp.Or(tt.rest, telemetry.Error)
-			renewed := released
-			if tt.err == nil {
-				renewed = telemetry.Renewed
-			} else if got := telemetry.ErrorType(tt.err); got != tt.errorType {
-				t.Errorf("error.type %q, want %q", got, tt.errorType)
-			}
-			got := [3]telemetry.Outcome{telemetry.OfAcquire(ctx, tt.err), telemetry.OfRelease(tt.err), telemetry.OfRenew(tt.err)}
-			if want := [3]telemetry.Outcome{acquired, released, renewed}; got != want {
-				t.Errorf("an acquire, a release, a renewal: %s, want %s", got, want)
-			}
-		})
+		ctx := tt.ctx
+		if ctx == nil {
+			ctx = t.Context()
+		}
+		acquired, released := cmp.Or(tt.want, telemetry.Error), cmp.Or(tt.rest, telemetry.Error)
+		renewed := released
+		if tt.err == nil {
+			renewed = telemetry.Renewed
+		} else if got := telemetry.ErrorType(tt.err); got != tt.errorType {
+			t.Errorf("%s: error.type %q, want %q", tt.name, got, tt.errorType)
+		}
+		got := [3]telemetry.Outcome{telemetry.OfAcquire(ctx, tt.err), telemetry.OfRelease(tt.err), telemetry.OfRenew(tt.err)}
+		if want := [3]telemetry.Outcome{acquired, released, renewed}; got != want {
+			t.Errorf("%s: an acquire, a release, a renewal: %s, want %s", tt.name, got, want)
+		}
 	}
 	for failed, outcomes := range map[bool][]telemetry.Outcome{
 		false: {telemetry.Acquired, telemetry.Held, telemetry.Timeout, telemetry.Cancelled, telemetry.Renewed, telemetry.Released},
