@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -17,9 +18,11 @@ import (
 type granting struct{}
 
 func (granting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	return locker.NewLock(ctx, lease.Grant{
-		Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL),
-	}, granting{}), nil
+	return grant(ctx, req, granting{}), nil
+}
+
+func grant(ctx context.Context, req locker.Request, l lease.Lease) *locker.Lock {
+	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL)}, l)
 }
 
 func (granting) Do(_ context.Context, op lease.Op) (lease.Term, error) {
@@ -42,9 +45,7 @@ func BenchmarkCycle(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				lock := locker.Must(bm.l.Acquire(b.Context(), locker.Request{Name: name, TTL: time.Minute}))
-				if err := lock.Release(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, lock.Release(b.Context()))
 			}
 		})
 	}

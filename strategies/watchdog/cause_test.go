@@ -59,9 +59,7 @@ type stubborn struct {
 }
 
 func (s stubborn) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	return locker.NewLock(ctx, lease.Grant{
-		Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL),
-	}, s), nil
+	return grant(ctx, req, s), nil
 }
 
 func (s stubborn) Do(ctx context.Context, op lease.Op) (lease.Term, error) {

@@ -3,6 +3,7 @@ package watchdog_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -75,16 +76,13 @@ func TestForgottenLockExpires(t *testing.T) {
 			return ctx
 		}, false},
 	} {
-		for order, chain := range map[string]func(locker.Locker, locker.Middleware, locker.Middleware) locker.Locker{
-			"watchdog outside": func(l locker.Locker, dog, wait locker.Middleware) locker.Locker { return locker.Chain(l, dog, wait) },
-			"watchdog inside":  func(l locker.Locker, dog, wait locker.Middleware) locker.Locker { return locker.Chain(l, wait, dog) },
-		} {
-			t.Run(what+", "+order, func(t *testing.T) {
+		for _, order := range [][2]int{{0, 1}, {1, 0}} {
+			t.Run(fmt.Sprintf("%s, order %v", what, order), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					server, log := lockertest.New(), newRecords()
-					l := chain(server, locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{})))
-					l = locker.Chain(l, locker.Must(logging.New(logging.Config{Logger: slog.New(log)})))
+					chain := []locker.Middleware{locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{}))}
+					l := locker.Chain(server, chain[order[0]], chain[order[1]], locker.Must(logging.New(logging.Config{Logger: slog.New(log)})))
 					ctx, at := renewals(t)
 					kept := use(t, ctx, l, tt.use)
 					for range 10 {

@@ -1,14 +1,15 @@
 package watchdog_test
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -23,6 +24,8 @@ const (
 	ttl  = 30 * time.Second
 )
 
+var match = check.Is
+
 // inMemory runs f in fake time, with a Locker in memory and a watchdog around it.
 func inMemory(t *testing.T, cfg watchdog.Config, f func(t *testing.T, server *lockertest.Locker, l locker.Locker)) {
 	t.Helper()
@@ -35,16 +38,8 @@ func inMemory(t *testing.T, cfg watchdog.Config, f func(t *testing.T, server *lo
 
 func acquire(t *testing.T, ctx context.Context, l locker.Locker, req locker.Request) *locker.Lock {
 	t.Helper()
-	if req.Name == "" {
-		req.Name = name
-	}
-	if req.TTL == 0 {
-		req.TTL = ttl
-	}
-	lock, err := l.Acquire(ctx, req)
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
+	req.Name, req.TTL = cmp.Or(req.Name, name), cmp.Or(req.TTL, ttl)
+	lock := locker.Must(l.Acquire(ctx, req))
 	return lock
 }
 
@@ -77,17 +72,5 @@ func held(t *testing.T, lock *locker.Lock) {
 	t.Helper()
 	if err := lock.Err(); err != nil {
 		t.Fatalf("%q: %v; want it held", lock.Name(), err)
-	}
-}
-
-func match(t *testing.T, err error, want ...error) {
-	t.Helper()
-	if len(want) == 0 && err != nil {
-		t.Errorf("error %v, want none", err)
-	}
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v does not match %v", err, w)
-		}
 	}
 }

@@ -77,17 +77,15 @@ func TestReleaseFreesMemory(t *testing.T) {
 	freed := make(chan struct{})
 	runtime.AddCleanup(lock, func(done chan struct{}) { close(done) }, freed)
 	match(t, lock.Release(t.Context()))
-	for deadline := time.Now().Add(time.Minute); ; runtime.GC() {
+	for begun := time.Now(); time.Since(begun) < time.Minute; runtime.GC() {
 		select {
 		case <-freed:
 			match(t, kept.Release(t.Context()))
 			return
 		case <-time.After(time.Millisecond):
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the lock is still reachable")
-		}
 	}
+	t.Fatal("the lock is still reachable")
 }
 
 // The name is free one TTL after the watching ended, and the Lock reports the reason.
@@ -122,12 +120,11 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A lock survives an outage that ends before its lease. A longer one loses it exactly at the
-// Deadline.
+// A lock survives an outage that ends before its lease. TestSaysWhyItRanOut has a longer one.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	down := errors.New("connection refused")
-	for _, outage := range []time.Duration{5 * time.Second, 18 * time.Second, time.Hour} {
+	for _, outage := range []time.Duration{5 * time.Second, 18 * time.Second} {
 		t.Run(outage.String(), func(t *testing.T) {
 			inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
 				begin := time.Now()
@@ -138,17 +135,9 @@ func TestOutage(t *testing.T) {
 				}})
 				lock := acquire(t, ctx, l, locker.Request{})
 				server.FailRenew(down)
-				if outage < ttl {
-					time.Sleep(10 * time.Minute)
-					held(t, lock)
-					match(t, lock.Release(t.Context()))
-					return
-				}
-				<-lock.Done()
-				if took := time.Since(begin); took != ttl {
-					t.Errorf("lost after %v; want the TTL", took)
-				}
-				match(t, lock.Err(), locker.ErrLost)
+				time.Sleep(10 * time.Minute)
+				held(t, lock)
+				match(t, lock.Release(t.Context()))
 			})
 		})
 	}
