@@ -12,6 +12,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -35,13 +36,9 @@ func TestNewElector(t *testing.T) {
 	if err := e.Run(nil); !errors.Is(err, locker.ErrInvalid) { //nolint:staticcheck // nil is the case
 		t.Errorf("Run(nil): %v", err)
 	}
-	if err := e.IsLeader(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
-		t.Errorf("before Run: %v", err)
-	}
+	check.Is(t, e.IsLeader(t.Context()), leader.ErrNotLeader)
 	e.Close()
-	if err := e.Run(t.Context()); err != nil {
-		t.Errorf("Run after Close: %v", err)
-	}
+	check.OK(t, e.Run(t.Context()))
 	if calls := server.Calls(); len(calls) > 0 {
 		t.Errorf("after Close: %v", calls)
 	}
@@ -64,11 +61,7 @@ func newReplica(t *testing.T, server *lockertest.Locker) replica {
 		r.ran <- ctx
 	})
 	var running sync.WaitGroup
-	running.Go(func() {
-		if err := e.Run(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+	running.Go(func() { check.OK(t, e.Run(t.Context())) })
 	t.Cleanup(running.Wait)
 	t.Cleanup(e.Close)
 	return r
@@ -76,9 +69,7 @@ func newReplica(t *testing.T, server *lockertest.Locker) replica {
 
 // One replica runs all jobs. When it shuts down, the next one leads at once.
 func TestElectorShutdown(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := lockertest.New()
+	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		first := newReplica(t, server)
 		synctest.Wait()
 		second := newReplica(t, server)
@@ -92,9 +83,7 @@ func TestElectorShutdown(t *testing.T) {
 		if !leads || first.IsLeader(t.Context()) != nil {
 			t.Errorf("term %d, %v", before, first.IsLeader(t.Context()))
 		}
-		if err := first.Shutdown(); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, first.Shutdown())
 		first.Close()
 		first.Close()
 		synctest.Wait()
@@ -121,9 +110,7 @@ func TestElectorShutdown(t *testing.T) {
 
 // An outage that is longer than the lease ends the leadership, and the ctx of the term with ErrLost.
 func TestElectorOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := lockertest.New()
+	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		r := newReplica(t, server)
 		time.Sleep(time.Minute + time.Second)
 		server.SetOutage(lockertest.Silent)
@@ -137,10 +124,8 @@ func TestElectorOutage(t *testing.T) {
 
 // The caller's own Lead is called for each term. What it returns ends the term.
 func TestElectorLead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		terms := make(chan int64, 10)
-		server := lockertest.New()
 		e := locker.Must(gocronlock.NewElector(process(server), leader.Config{
 			Name: "cron",
 			Lead: func(ctx context.Context, number int64) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -42,9 +43,7 @@ func TestNew(t *testing.T) {
 			t.Parallel()
 			l, err := gocronlock.New(tt.l, tt.cfg)
 			if tt.what == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				check.OK(t, err)
 				return
 			}
 			bad, ok := errors.AsType[*locker.InvalidError](err)
@@ -75,10 +74,7 @@ func TestRequest(t *testing.T) {
 	l := locker.Must(gocronlock.New(server, gocronlock.Config{
 		Prefix: "cron:", MinHold: 40 * time.Second, TTL: time.Minute, Fenced: true, Note: "host-1",
 	}))
-	lock, err := l.Lock(locker.WithOwner(t.Context(), "the program"), "report")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := locker.Must(l.Lock(locker.WithOwner(t.Context(), "the program"), "report"))
 	req := server.Calls()[0].Request
 	if req.Owner == "" || req.Owner == "the program" {
 		t.Errorf("owner %q, want one of its own for each run", req.Owner)
@@ -92,9 +88,7 @@ func TestRequest(t *testing.T) {
 	if got := l.Held("report"); got.Fence() != 1 || got.Name() != "cron:report" {
 		t.Errorf("Held: %v", got)
 	}
-	if err := lock.Unlock(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, lock.Unlock(t.Context()))
 	if got := l.Held("report"); got != nil {
 		t.Errorf("Held after Unlock: %v", got)
 	}
@@ -119,9 +113,7 @@ func lockErrors() (gocron.JobOption, func() []error) {
 // A run learns that its lock was lost from Held alone. Another replica runs the job meanwhile, this
 // one not before the run has ended.
 func TestLostLock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := lockertest.New()
+	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{}))
 		other := locker.Must(gocronlock.New(process(server), gocronlock.Config{}))
 		if ctx, cancel := locks.Held("report").Context(t.Context()); !errors.Is(context.Cause(ctx), locker.ErrNotHeld) {
@@ -146,40 +138,25 @@ func TestLostLock(t *testing.T) {
 		kept := make(chan error, 10)
 		after := gocron.WithEventListeners(gocron.AfterJobRuns(func(_ uuid.UUID, name string) { kept <- locks.Held(name).Err() }))
 		j := newJob(t, s, gocron.DurationJob(24*time.Hour), job, listener, after)
-		if err := j.RunNow(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, j.RunNow())
 		<-began
 		if _, err := other.Lock(t.Context(), "report"); !errors.Is(err, locker.ErrNotAcquired) {
 			t.Errorf("the other replica: %v", err)
 		}
 		server.Expire("report")
-		if err := <-stopped; !errors.Is(err, locker.ErrLost) {
-			t.Errorf("the run stopped for %v", err)
-		}
-		lock, err := other.Lock(t.Context(), "report")
-		if err != nil {
-			t.Fatalf("the other replica, after the loss: %v", err)
-		}
-		if err := lock.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, <-stopped, locker.ErrLost)
+		lock := locker.Must(other.Lock(t.Context(), "report"))
+		check.OK(t, lock.Unlock(t.Context()))
 		time.Sleep(time.Minute) // beyond the MinHold of the other replica
-		if err := j.RunNow(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, j.RunNow())
 		synctest.Wait()
 		if errs := skipped(); len(errs) != 1 || !errors.Is(errs[0], locker.ErrNotAcquired) || !strings.Contains(errs[0].Error(), "earlier run") {
 			t.Errorf("while the earlier run goes on, skipped for %v", errs)
 		}
 		close(goOn)
-		if err := <-kept; !errors.Is(err, locker.ErrLost) {
-			t.Errorf("after the run, the listener is told %v", err)
-		}
+		check.Is(t, <-kept, locker.ErrLost)
 		synctest.Wait()
-		if err := j.RunNow(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, j.RunNow())
 		<-began
 		server.Expire("report")
 		<-stopped
@@ -188,9 +165,7 @@ func TestLostLock(t *testing.T) {
 
 // A run that shuts its scheduler down, or whose scheduler is shut down, leaves no lock behind.
 func TestShutdownReleases(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := lockertest.New()
+	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{MinHold: time.Millisecond}))
 		s := newScheduler(t, gocron.WithDistributedLocker(locks))
 		began := make(chan struct{})
@@ -199,9 +174,7 @@ func TestShutdownReleases(t *testing.T) {
 			<-ctx.Done()
 		}, gocron.WithStartAt(gocron.WithStartImmediately()))
 		<-began
-		if err := s.Shutdown(); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, s.Shutdown())
 		state, err := locker.Inspect(t.Context(), server, "report")
 		if err != nil || state.Holds != 0 {
 			t.Errorf("after Shutdown: %+v, %v", state, err)
@@ -215,32 +188,18 @@ func TestShutdownReleases(t *testing.T) {
 // Unlock is called once by gocron. A second call releases nothing, not even the lock of the next
 // run.
 func TestUnlockTwice(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := lockertest.New()
+	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		locks := locker.Must(gocronlock.New(server, gocronlock.Config{MinHold: time.Millisecond}))
-		first, err := locks.Lock(t.Context(), "report")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := first.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
+		first := locker.Must(locks.Lock(t.Context(), "report"))
+		check.OK(t, first.Unlock(t.Context()))
 		time.Sleep(time.Second)
-		second, err := locks.Lock(t.Context(), "report")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := first.Unlock(t.Context()); !errors.Is(err, locker.ErrReleased) {
-			t.Errorf("the second Unlock: %v", err)
-		}
+		second := locker.Must(locks.Lock(t.Context(), "report"))
+		check.Is(t, first.Unlock(t.Context()), locker.ErrReleased)
 		if locks.Held("report").Err() != nil {
 			t.Error("the second Unlock ended the next run")
 		}
 		server.Expire("report")
-		if err := second.Unlock(t.Context()); !errors.Is(err, locker.ErrLost) {
-			t.Errorf("Unlock after a loss: %v", err)
-		}
+		check.Is(t, second.Unlock(t.Context()), locker.ErrLost)
 	})
 }
 
@@ -259,10 +218,7 @@ func TestLockPanics(t *testing.T) {
 		defer func() { _ = recover() }()
 		_, _ = locks.Lock(t.Context(), "report")
 	}()
-	lock, err := locks.Lock(t.Context(), "report")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := locker.Must(locks.Lock(t.Context(), "report"))
 	_ = lock.Unlock(t.Context())
 }
 

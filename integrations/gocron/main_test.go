@@ -2,6 +2,7 @@ package gocronlock_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -14,6 +15,13 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bubble runs f in fake time, with a server in memory.
+func bubble(t *testing.T, f func(t *testing.T, server *lockertest.Locker)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { f(t, lockertest.New()) })
+}
 
 // skewed is a clock that differs from the others.
 type skewed struct {
@@ -35,10 +43,7 @@ func process(server *lockertest.Locker) locker.Locker {
 // newScheduler returns a scheduler that has begun and is shut down at the end of the test.
 func newScheduler(t *testing.T, options ...gocron.SchedulerOption) gocron.Scheduler {
 	t.Helper()
-	s, err := gocron.NewScheduler(options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := locker.Must(gocron.NewScheduler(options...))
 	t.Cleanup(func() { _ = s.Shutdown() }) // again, if the test did
 	s.Start()
 	return s
@@ -46,9 +51,6 @@ func newScheduler(t *testing.T, options ...gocron.SchedulerOption) gocron.Schedu
 
 func newJob(t *testing.T, s gocron.Scheduler, when gocron.JobDefinition, task any, options ...gocron.JobOption) gocron.Job {
 	t.Helper()
-	j, err := s.NewJob(when, gocron.NewTask(task), append([]gocron.JobOption{gocron.WithName("report")}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := locker.Must(s.NewJob(when, gocron.NewTask(task), append([]gocron.JobOption{gocron.WithName("report")}, options...)...))
 	return j
 }

@@ -1,3 +1,5 @@
+//realtime:ok each test runs in a bubble, by bubble of main_test.go
+
 //nolint:forbidigo // fake time
 package gocronlock_test
 
@@ -5,12 +7,12 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
 	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -36,9 +38,7 @@ func TestOutage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				server := lockertest.New()
+			bubble(t, func(t *testing.T, server *lockertest.Locker) {
 				locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{MinHold: tt.minHold}))
 				s := newScheduler(t, gocron.WithDistributedLocker(locks))
 				ran := make(chan time.Time, 10)
@@ -81,16 +81,12 @@ func TestAttempts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				server := lockertest.New()
+			bubble(t, func(t *testing.T, server *lockertest.Locker) {
 				server.FailAcquire(tt.err)
 				locks := locker.Must(gocronlock.New(server, gocronlock.Config{}))
 				lock, err := locks.Lock(t.Context(), "report")
 				if tt.again {
-					if err != nil {
-						t.Fatal(err)
-					}
+					check.Must(t, err)
 					_ = lock.Unlock(t.Context())
 				} else if !errors.Is(err, tt.err) {
 					t.Errorf("%v, want %v", err, tt.err)
@@ -102,9 +98,7 @@ func TestAttempts(t *testing.T) {
 
 // The end of the job's ctx ends the attempts.
 func TestOutageEndsWithTheJob(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := lockertest.New()
+	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		locks := locker.Must(gocronlock.New(server, gocronlock.Config{MinHold: 20 * time.Second}))
 		for _, outage := range []lockertest.Outage{lockertest.Refused, lockertest.Silent} {
 			server.SetOutage(outage)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/providers/goredis"
@@ -58,9 +59,7 @@ func TestTicksOverRedis(t *testing.T) {
 			gocron.AfterJobRuns(func(uuid.UUID, string) { ended <- nil }),
 			gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { ended <- err }),
 		))
-		if err := clock.BlockUntilContext(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, clock.BlockUntilContext(t.Context(), 1))
 		clock.Advance(30 * time.Second)
 		switch err := receive(t, "the tick", ended); {
 		case err == nil:

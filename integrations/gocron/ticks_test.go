@@ -4,12 +4,12 @@ package gocronlock_test
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
 	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -37,10 +37,8 @@ func TestTicks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *lockertest.Locker) {
 				const half, minutes = 30 * time.Second, 60
-				server := lockertest.New()
 				begin := time.Now() // at midnight
 				time.Sleep(half)
 				var mu sync.Mutex
@@ -61,9 +59,7 @@ func TestTicks(t *testing.T) {
 				}
 				time.Sleep(time.Until(begin.Add(minutes*time.Minute + half - time.Second)))
 				for _, s := range replicas {
-					if err := s.Shutdown(); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, s.Shutdown())
 				}
 				mu.Lock()
 				defer mu.Unlock()
