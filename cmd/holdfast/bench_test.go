@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -35,9 +35,7 @@ func TestBench(t *testing.T) {
 			}
 			for i, want := range []string{"1 goroutine", "16 goroutines", "hand-over"} {
 				var m measurement
-				if err := json.Unmarshal([]byte(lines[i]), &m); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, json.Unmarshal([]byte(lines[i]), &m))
 				n := 0
 				for _, b := range m.Histogram {
 					n += b.Count
@@ -66,34 +64,7 @@ func TestBenchInterrupted(t *testing.T) {
 		if rest, status := p.end(t); status != 128+int(sig) || rest != "" || p.stderr.String() != "" {
 			t.Errorf("%v: status %d, output %q, standard error %q", sig, status, rest, p.stderr)
 		}
-		if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
-			t.Errorf("%v: it leaves %v", sig, s.MustCommand(t, "KEYS", "*"))
-		}
-	}
-}
-
-func TestBenchErrors(t *testing.T) {
-	t.Parallel()
-	frozen := faultproxy.Start(t, shared.Get(t).Addr())
-	frozen.Freeze()
-	for _, test := range []struct {
-		name string
-		env  []string
-		args []string
-		want int
-	}{
-		{"no server", at("127.0.0.1:1"), nil, statusUnreachable},
-		{"frozen server", at(frozen.Addr()), nil, statusUnreachable},
-		{"no time", here(t), []string{"--seconds", "0"}, statusUsage},
-		{"one goroutine", here(t), []string{"--goroutines", "1"}, statusUsage},
-		{"no such strategy", here(t), []string{"--strategy", "multi"}, statusUsage},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			if out, errs, status := run(t, test.env, append([]string{"bench", "--connect-timeout", "300ms"}, test.args...)...); status != test.want || out != "" || errs == "" {
-				t.Errorf("status %d, want %d: %q, %q", status, test.want, out, errs)
-			}
-		})
+		empty(t, s)
 	}
 }
 

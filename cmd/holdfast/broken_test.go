@@ -4,13 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -29,13 +28,10 @@ func TestReleaseTellsHolder(t *testing.T) {
 				t.Parallel()
 				env := append(env, "HOLDFAST_CLIENT="+client)
 				name := "told:" + kind + client
-				p := begin(t, env, "run", name, "--ttl", "10m", "--", "sh", "-c", "echo ready; exec sleep 60")
-				p.line(t)
+				p := hold(t, env, name, "--ttl", "10m")
 				awaitListener(t, s, "{"+name+"}:wake:broken", kind == "quorum")
 				begun := time.Now()
-				if _, errs, status := run(t, env, "release", "--force", name); status != 0 {
-					t.Fatalf("status %d: %s", status, errs)
-				}
+				must(t, env, "release", "--force", name)
 				//realtime:ok the sleep that ends by itself tells the two apart
 				if _, status := p.end(t); status != statusLost || time.Since(begun) > time.Minute {
 					t.Errorf("the holder ends with %d after %v: %s", status, time.Since(begun), p.stderr)
@@ -48,19 +44,12 @@ func TestReleaseTellsHolder(t *testing.T) {
 		p := begin(t, at(s.Addr()), "leader", "told:leader", "--ttl", "10m", "--", "sh", "-c", "echo ready; exec sleep 60")
 		p.line(t)
 		awaitListener(t, s, "{told:leader}:wake:broken", false)
-		if _, errs, status := run(t, at(s.Addr()), "release", "--force", "told:leader"); status != 0 {
-			t.Fatalf("status %d: %s", status, errs)
-		}
+		must(t, at(s.Addr()), "release", "--force", "told:leader")
 		eventually(t, "the leader loses the lead", func() bool { return strings.Contains(p.stderr.String(), "was lost") })
 		p.line(t) // it leads again
-		_ = p.cmd.Process.Signal(syscall.SIGTERM)
-		if _, status := p.end(t); status != 128+15 {
-			t.Errorf("status %d: %s", status, p.stderr)
-		}
+		p.terminate(t)
 	})
-	if _, errs, status := run(t, at("deaf:secret@"+s.Addr()), "run", "told:deaf", "--", "true"); status != 0 {
-		t.Errorf("without permission to subscribe: status %d: %s", status, errs)
-	}
+	must(t, at("deaf:secret@"+s.Addr()), "run", "told:deaf", "--", "true") // without permission to subscribe
 }
 
 // lateSubscriber is a driver that calls before, before it subscribes. An error of before is the
@@ -81,39 +70,26 @@ func (d lateSubscriber) Subscribe(ctx context.Context, channel string) (driver.S
 // subscription fails.
 func TestReleaseBeforeSubscription(t *testing.T) {
 	t.Parallel()
-	s, err := dialGoredis(credentials{target: target{network: "tcp", addrs: []string{shared.Get(t).Addr()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := locker.Must(dialGoredis(credentials{target: target{network: "tcp", addrs: []string{shared.Get(t).Addr()}}}))
 	t.Cleanup(connection{s}.close)
-	bare, err := newStrategy(s.drv, "single", 0, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bare := locker.Must(newStrategy(s.drv, "single", 0, ""))
 	failed := false
 	drv := lateSubscriber{s.drv, func() error {
 		if !failed {
 			failed = true
 			return io.ErrUnexpectedEOF
 		}
-		if _, err := locker.Break(t.Context(), bare, "told:early"); err != nil {
-			t.Error(err)
-		}
+		locker.Must(locker.Break(t.Context(), bare, "told:early"))
 		return nil
 	}}
 	l := breakable{Locker: bare, c: connection{{drv: drv}}}
-	lock, err := l.Acquire(t.Context(), locker.Request{Name: "told:early", TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "told:early", TTL: time.Hour}))
 	select {
 	case <-lock.Done():
 	case <-time.After(30 * time.Second):
 		t.Error("the lock is still held")
 	}
-	if err := lock.Err(); !errors.Is(err, locker.ErrLost) {
-		t.Errorf("%v", err)
-	}
+	check.Is(t, lock.Err(), locker.ErrLost)
 }
 
 // awaitListener waits until a connection is subscribed to a channel, or three in a quorum.

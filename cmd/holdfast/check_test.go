@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// check runs the check, and returns its findings by what they are about, of all servers.
-func check(t *testing.T, env []string, args ...string) (found map[string]finding, status int) {
+// runCheck runs the check, and returns its findings by what they are about, of all servers.
+func runCheck(t *testing.T, env []string, args ...string) (found map[string]finding, status int) {
 	t.Helper()
 	out, errs, status := run(t, env, append([]string{"check", "--json"}, args...)...)
 	found = map[string]finding{}
@@ -53,10 +52,7 @@ func TestCheckInterrupted(t *testing.T) {
 	nodes := "HOLDFAST_NODES=redis://" + shared.Get(t).Addr() + ",redis://" + proxy.Addr()
 	p := begin(t, []string{nodes}, "check", "--connect-timeout", "1h")
 	p.line(t)
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	if _, status := p.end(t); status != 128+15 {
-		t.Errorf("status %d: %s", status, p.stderr)
-	}
+	p.terminate(t)
 }
 
 // TestCheck finds what is wrong with each server, and leaves no key there.
@@ -120,7 +116,7 @@ func TestCheck(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			found, status := check(t, test.env, test.args...)
+			found, status := runCheck(t, test.env, test.args...)
 			bad, says := map[string]level{}, test.says == ""
 			for name, f := range found {
 				if f.Level != levelOK {
@@ -138,9 +134,7 @@ func TestCheck(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		for _, s := range []*redistest.Server{evicts, plain} {
-			if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
-				t.Errorf("%v keys are left: %v", n, s.MustCommand(t, "KEYS", "*"))
-			}
+			empty(t, s)
 		}
 		// A user who may acquire and not release leaves a lock for its TTL.
 		keys, _ := good.MustCommand(t, "KEYS", "*").([]any)
@@ -157,7 +151,7 @@ func TestCheckFrozen(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, shared.Get(t).Addr())
 	proxy.Freeze()
-	found, status := check(t, at(proxy.Addr()), "--connect-timeout", "300ms")
+	found, status := runCheck(t, at(proxy.Addr()), "--connect-timeout", "300ms")
 	if f := found["connection"]; status != statusUnreachable || f.Level != levelProblem || !strings.Contains(f.Text, "no answer") {
 		t.Errorf("status %d, %+v", status, found)
 	}
@@ -168,15 +162,13 @@ func TestCheckClients(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
 	for _, client := range clientNames() {
-		found, status := check(t, append(at(s.Addr()), "HOLDFAST_CLIENT="+client))
+		found, status := runCheck(t, append(at(s.Addr()), "HOLDFAST_CLIENT="+client))
 		for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:1"} {
 			if f := found["strategy "+strategy]; f.Level != levelOK || status != 2 {
 				t.Errorf("%s: status %d: %+v", client, status, f)
 			}
 		}
-		if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
-			t.Errorf("%s leaves %v", client, s.MustCommand(t, "KEYS", "*"))
-		}
+		empty(t, s)
 	}
 }
 
@@ -191,7 +183,7 @@ func TestCheckTopology(t *testing.T) {
 		!strings.Contains(out, "cluster-require-full-coverage is yes") || strings.Contains(out, "problem") {
 		t.Errorf("a Cluster: status %d: %s%s", status, out, errs)
 	}
-	found, status := check(t, at(c.Addrs()[0]), "--strategy", "single")
+	found, status := runCheck(t, at(c.Addrs()[0]), "--strategy", "single")
 	if f := found["cluster"]; status != 1 || f.Level != levelProblem {
 		t.Errorf("a node of a Cluster: status %d: %+v", status, found)
 	}
@@ -201,7 +193,7 @@ func TestCheckTopology(t *testing.T) {
 	}
 	for _, client := range clientNames() {
 		env := append(at(c.Addrs()[0]), "HOLDFAST_CLIENT="+client)
-		found, status = check(t, env, "--strategy", "single", elsewhere)
+		found, status = runCheck(t, env, "--strategy", "single", elsewhere)
 		if f := found["strategy single"]; status != 1 || f.Advice != (credentials{}).clusterAdvice() || strings.Contains(f.Text, "may be left") {
 			t.Errorf("a name of another node, over %s: status %d: %+v", client, status, f)
 		}
@@ -209,13 +201,13 @@ func TestCheckTopology(t *testing.T) {
 			t.Errorf("who, over %s: status %d: %s", client, status, errs)
 		}
 	}
-	found, status = check(t, []string{"HOLDFAST_URL=redis+sentinel://" + strings.Join(s.SentinelAddrs(), ",") + "/" + s.MasterName()})
+	found, status = runCheck(t, []string{"HOLDFAST_URL=redis+sentinel://" + strings.Join(s.SentinelAddrs(), ",") + "/" + s.MasterName()})
 	if found["sentinel"].Level != levelOK || found["replicas"].Level != levelWarning || found["strategy single"].Level != levelOK || status != 2 {
 		t.Errorf("Sentinel: status %d: %+v", status, found)
 	}
 	for _, one := range s.Servers() {
 		if role, _ := one.MustCommand(t, "ROLE").([]any); len(role) > 0 && role[0] == "slave" {
-			found, status = check(t, at(one.Addr()), "--strategy", "single")
+			found, status = runCheck(t, at(one.Addr()), "--strategy", "single")
 			if status != 1 || found["replicas"].Level != levelProblem || found["strategy single"].Level != levelProblem {
 				t.Errorf("a replica: status %d: %+v", status, found)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -14,9 +15,7 @@ func TestCompleteName(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
 	for _, name := range []string{"complete:one", "complete:two", "complete*", "other"} {
-		if _, errs, status := run(t, at(s.Addr()), "run", name, "--min-hold", "1h", "--", "true"); status != 0 {
-			t.Fatalf("status %d: %s", status, errs)
-		}
+		must(t, at(s.Addr()), "run", name, "--min-hold", "1h", "--", "true")
 	}
 	s.MustCommand(t, "SET", "complete:text", "text")
 	complete := func(env []string, args ...string) string {
@@ -42,9 +41,7 @@ func TestCompleteName(t *testing.T) {
 	if out := complete(at("user:wrong@"+s.Addr()), "who", ""); out != ":4\n" {
 		t.Errorf("without a login names are completed to %q", out)
 	}
-	if err := s.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Freeze())
 	for _, client := range clientNames() {
 		if out := complete(append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "who", ""); out != ":4\n" {
 			t.Errorf("%s: at a frozen server names are completed to %q", client, out)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -46,9 +47,7 @@ func TestConformance(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		for _, s := range []*redistest.Server{plain, secured} {
-			if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
-				t.Errorf("it leaves %v", s.MustCommand(t, "KEYS", "*"))
-			}
+			empty(t, s)
 		}
 	})
 }
@@ -72,13 +71,8 @@ func TestConformanceInterrupted(t *testing.T) {
 	p := begin(t, at(s.Addr()), "conformance")
 	p.line(t)
 	eventually(t, "cases run", func() bool { return s.MustCommand(t, "DBSIZE") != int64(0) })
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	if _, status := p.end(t); status != 128+15 {
-		t.Errorf("status %d: %s", status, p.stderr)
-	}
-	if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
-		t.Errorf("it leaves %v", s.MustCommand(t, "KEYS", "*"))
-	}
+	p.terminate(t)
+	empty(t, s)
 }
 
 // So does an output that nobody reads any more.
@@ -86,14 +80,10 @@ func TestConformanceClosedPipe(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	cmd := command(t, at(s.Addr()), "conformance")
 	cmd.Stdout = write
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, cmd.Start())
 	_ = write.Close()
 	_, _ = read.Read(make([]byte, 1))
 	_ = read.Close()
@@ -101,33 +91,5 @@ func TestConformanceClosedPipe(t *testing.T) {
 	if status := cmd.ProcessState.ExitCode(); status != 128+int(syscall.SIGPIPE) {
 		t.Errorf("%v", cmd.ProcessState)
 	}
-	if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
-		t.Errorf("it leaves %v", s.MustCommand(t, "KEYS", "*"))
-	}
-}
-
-func TestConformanceErrors(t *testing.T) {
-	t.Parallel()
-	addr := shared.Get(t).Addr()
-	for _, test := range []struct {
-		name string
-		env  []string
-		args []string
-		want int
-	}{
-		{"no server", at("127.0.0.1:1"), nil, statusUnreachable},
-		{"a Cluster", []string{"HOLDFAST_URL=redis+cluster://" + addr}, nil, statusUsage},
-		{"a quorum", []string{"HOLDFAST_NODES=redis://" + addr + ",redis://" + addr}, nil, statusUsage},
-		{"a database", at(addr + "/1"), nil, statusUsage},
-		{"a prefix", at(addr), []string{"--prefix", "p:"}, statusUsage},
-		{"no expression", at(addr), []string{"--run", "("}, statusUsage},
-		{"permits", at(addr), []string{"--strategy", "semaphore:2"}, statusUsage},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			if out, errs, status := run(t, test.env, append([]string{"conformance"}, test.args...)...); status != test.want || out != "" || errs == "" {
-				t.Errorf("status %d, want %d: %q, %q", status, test.want, out, errs)
-			}
-		})
-	}
+	empty(t, s)
 }

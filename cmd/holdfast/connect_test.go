@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -47,25 +48,14 @@ func TestClientConnectsWhenUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, err := net.Listen("tcp", "127.0.0.1:0") // which accepts connections, and does not answer
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			defer l.Close()
-			s, err := clients[name](credentials{target: target{network: "tcp", addrs: []string{l.Addr().String()}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := locker.Must(clients[name](credentials{target: target{network: "tcp", addrs: []string{l.Addr().String()}}}))
 			c := connection{s}
 			defer c.close()
-			marker, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			marker := locker.Must(net.Dial("tcp", l.Addr().String()))
 			defer marker.Close()
-			first, err := l.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := locker.Must(l.Accept())
 			defer first.Close()
 			if first.RemoteAddr().String() != marker.LocalAddr().String() {
 				t.Error("the client opened a connection")

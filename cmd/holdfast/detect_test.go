@@ -6,15 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // rule returns the ACL rule of a strategy in SECURITY.md, as arguments of ACL SETUSER.
 func rule(t *testing.T, strategy string) (words []any) {
 	t.Helper()
-	text, err := os.ReadFile("../../SECURITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := locker.Must(os.ReadFile("../../SECURITY.md"))
 	_, rest, _ := strings.Cut(string(text), "\nACL SETUSER "+strategy+" ")
 	line, _, ok := strings.Cut(rest, "\n")
 	if !ok {
@@ -37,17 +36,9 @@ func TestDetectStrategy(t *testing.T) {
 			user, key := "detect-"+name, "lock:detect:"+name
 			s.MustCommand(t, append([]any{"ACL", "SETUSER", user, "reset"}, rule(t, name)...)...)
 			env := at(user + ":secret@" + s.Addr())
-			status := func(want int, args ...string) string {
-				t.Helper()
-				out, errs, got := run(t, env, args...)
-				if got != want {
-					t.Errorf("%q: status %d, want %d: %s", args, got, want, errs)
-				}
-				return out
-			}
+			status := func(want int, args ...string) string { t.Helper(); return ends(t, want, env, args...) }
 			status(statusFree, "who", key)
-			p := begin(t, env, "run", key, "--strategy", strategy, "--note", "me", "--", "sh", "-c", "echo ready; exec sleep 60")
-			p.line(t)
+			p := hold(t, env, key, "--strategy", strategy, "--note", "me")
 			if out := status(0, "who", key); !strings.Contains(out, `note "me"`) {
 				t.Errorf("who prints %q", out)
 			}
@@ -60,9 +51,7 @@ func TestDetectStrategy(t *testing.T) {
 				t.Errorf("watch prints %q", line)
 			}
 			status(statusFree, "release", "--force", key)
-			if _, got := p.end(t); got != statusLost {
-				t.Errorf("the holder ends with %d: %s", got, p.stderr)
-			}
+			p.loses(t)
 			_ = watch.cmd.Process.Kill()
 			watch.end(t)
 		})
@@ -112,17 +101,14 @@ func TestDetectNoLock(t *testing.T) {
 func TestDetectStrategyOfQuorum(t *testing.T) {
 	t.Parallel()
 	env := []string{"HOLDFAST_NODES=" + nodes(t)}
-	p := begin(t, env, "run", "quorum", "--strategy", "rwhash", "--shared", "--note", "me", "--", "sh", "-c", "echo ready; exec sleep 60")
-	p.line(t)
-	if out, errs, status := run(t, env, "who", "quorum"); status != 0 || !strings.Contains(out, `note "me"`) {
-		t.Errorf("who: status %d, %q: %s", status, out, errs)
+	p := hold(t, env, "quorum", "--strategy", "rwhash", "--shared", "--note", "me")
+	if out := must(t, env, "who", "quorum"); !strings.Contains(out, `note "me"`) {
+		t.Errorf("who: %q", out)
 	}
-	if out, errs, status := run(t, env, "release", "--force", "quorum"); status != 0 || !strings.Contains(out, `held shared`) {
-		t.Errorf("release: status %d, %q: %s", status, out, errs)
+	if out := must(t, env, "release", "--force", "quorum"); !strings.Contains(out, `held shared`) {
+		t.Errorf("release: %q", out)
 	}
-	if _, got := p.end(t); got != statusLost {
-		t.Errorf("the holder ends with %d: %s", got, p.stderr)
-	}
+	p.loses(t)
 }
 
 // nodes returns the URLs of three independent servers: databases of one.

@@ -11,7 +11,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -39,9 +41,7 @@ func TestLookWrongPassword(t *testing.T) {
 func TestLookFrozenServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	if err := s.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Freeze())
 	for i, args := range append(slices.Clone(lookers), []string{"run", "--no-wait", "fault", "--", "true"}, []string{"check"}) {
 		if i > 1 && !effort.Full() {
 			break
@@ -73,14 +73,10 @@ func TestLookFrozenServer(t *testing.T) {
 func TestLookClosedPipe(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	if _, errs, status := run(t, at(s.Addr()), "run", "fault", "--min-hold", "1h", "--", "true"); status != 0 {
-		t.Fatalf("status %d: %s", status, errs)
-	}
+	must(t, at(s.Addr()), "run", "fault", "--min-hold", "1h", "--", "true")
 	for _, args := range lookers {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		_ = r.Close()
 		cmd := command(t, at(s.Addr()), args...)
 		cmd.Stdout = w
@@ -106,9 +102,7 @@ func TestFullOutput(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = full.Close() })
 	env := here(t)
-	if _, errs, status := run(t, env, "run", "full", "--min-hold", "1h", "--", "true"); status != 0 {
-		t.Fatalf("status %d: %s", status, errs)
-	}
+	must(t, env, "run", "full", "--min-hold", "1h", "--", "true")
 	for _, args := range [][]string{
 		{"who", "full"}, {"who", "full", "--json"}, {"watch", "full"}, {"ls", "full"}, {"check"}, {"check", "--json"},
 		{"bench", "--seconds", "1"}, {"conformance", "--run", "^acquire and release"}, {"release", "--force", "full"},
@@ -119,6 +113,39 @@ func TestFullOutput(t *testing.T) {
 		if status := cmd.ProcessState.ExitCode(); status != statusFailed {
 			t.Errorf("%q: status %d", args, status)
 		}
+	}
+}
+
+// What bench and conformance cannot do is an error before they do anything.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	addr := shared.Get(t).Addr()
+	frozen := faultproxy.Start(t, addr)
+	frozen.Freeze()
+	for name, test := range map[string]struct {
+		env  []string
+		args []string
+		want int
+	}{
+		"bench, no server":             {at("127.0.0.1:1"), []string{"bench", "--connect-timeout", "300ms"}, statusUnreachable},
+		"bench, frozen server":         {at(frozen.Addr()), []string{"bench", "--connect-timeout", "300ms"}, statusUnreachable},
+		"bench, no time":               {at(addr), []string{"bench", "--seconds", "0"}, statusUsage},
+		"bench, one goroutine":         {at(addr), []string{"bench", "--goroutines", "1"}, statusUsage},
+		"bench, no such strategy":      {at(addr), []string{"bench", "--strategy", "multi"}, statusUsage},
+		"conformance, no server":       {at("127.0.0.1:1"), []string{"conformance"}, statusUnreachable},
+		"conformance, a Cluster":       {[]string{"HOLDFAST_URL=redis+cluster://" + addr}, []string{"conformance"}, statusUsage},
+		"conformance, a quorum":        {[]string{"HOLDFAST_NODES=redis://" + addr + ",redis://" + addr}, []string{"conformance"}, statusUsage},
+		"conformance, a database":      {at(addr + "/1"), []string{"conformance"}, statusUsage},
+		"conformance, a prefix":        {at(addr), []string{"conformance", "--prefix", "p:"}, statusUsage},
+		"conformance, no expression":   {at(addr), []string{"conformance", "--run", "("}, statusUsage},
+		"conformance, several permits": {at(addr), []string{"conformance", "--strategy", "semaphore:2"}, statusUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, errs, status := run(t, test.env, test.args...); status != test.want || out != "" || errs == "" {
+				t.Errorf("status %d, want %d: %q, %q", status, test.want, out, errs)
+			}
+		})
 	}
 }
 

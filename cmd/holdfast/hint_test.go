@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -37,17 +38,11 @@ func TestHint(t *testing.T) {
 		{"an answer", secured + listening, &driver.ServerError{Text: "LOADING Redis is loading"}, ""},
 		{"a lock that is held", secured + listening, &statusError{statusUnreachable, locker.ErrNotAcquired}, ""},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			o := options{client: "goredis", nodes: test.url}
-			servers, err := o.credentials()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := hint(t.Context(), test.err, servers...); got != test.want {
-				t.Errorf("hint = %q, want %q", got, test.want)
-			}
-		})
+		o := options{client: "goredis", nodes: test.url}
+		servers := locker.Must(o.credentials())
+		if got := hint(t.Context(), test.err, servers...); got != test.want {
+			t.Errorf("%s: hint = %q, want %q", test.name, got, test.want)
+		}
 	}
 	if got := hint(t.Context(), moved); got != "" {
 		t.Errorf("before the servers are known, hint = %q", got)
@@ -58,9 +53,7 @@ func TestHint(t *testing.T) {
 func TestPasswordFileIsReadOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(file, []byte("secret\n"), 0o600))
 	o := options{client: "goredis", url: "redis://127.0.0.1:1", passwordFile: file}
 	for range 2 {
 		servers, err := o.credentials()

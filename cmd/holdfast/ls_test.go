@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/effort"
@@ -33,9 +32,7 @@ func TestListRefused(t *testing.T) {
 			user := "list-" + name
 			s.MustCommand(t, append([]any{"ACL", "SETUSER", user, "reset", "on", ">secret"}, c.rule...)...)
 			key := "refused:" + name
-			if _, errs, status := run(t, at(s.Addr()), "run", key, "--strategy", c.strategy, "--min-hold", "1h", "--", "true"); status != 0 {
-				t.Fatalf("status %d: %s", status, errs)
-			}
+			must(t, at(s.Addr()), "run", key, "--strategy", c.strategy, "--min-hold", "1h", "--", "true")
 			defer s.MustCommand(t, "DEL", key)
 			out, errs, status := run(t, at(user+":secret@"+s.Addr()), "ls", key)
 			if status != statusDenied || out != "" || !strings.Contains(errs, key) {
@@ -58,9 +55,7 @@ func TestListCluster(t *testing.T) {
 			name = fmt.Sprintf("list:%d-%d", i, n)
 		}
 		want[name] = true
-		if _, errs, status := run(t, env, "run", name, "--strategy", "reentrant", "--min-hold", "1h", "--", "true"); status != 0 {
-			t.Fatalf("status %d: %s", status, errs)
-		}
+		must(t, env, "run", name, "--strategy", "reentrant", "--min-hold", "1h", "--", "true")
 	}
 	for _, client := range clientNames() {
 		out, errs, status := run(t, append(env, "HOLDFAST_CLIENT="+client), "ls", "list:*")
@@ -80,11 +75,8 @@ func TestListQuorum(t *testing.T) {
 	t.Parallel()
 	all := nodes(t)
 	urls := splitURLs(all)
-	if _, errs, status := run(t, []string{"HOLDFAST_URL=" + urls[0]}, "run", "listed:left", "--min-hold", "1h", "--", "true"); status != 0 {
-		t.Fatalf("status %d: %s", status, errs)
-	}
-	p := begin(t, []string{"HOLDFAST_NODES=" + all}, "run", "listed:all", "--strategy", "rwhash", "--", "sh", "-c", "echo ready; exec sleep 60")
-	p.line(t)
+	must(t, []string{"HOLDFAST_URL=" + urls[0]}, "run", "listed:left", "--min-hold", "1h", "--", "true")
+	p := hold(t, []string{"HOLDFAST_NODES=" + all}, "listed:all", "--strategy", "rwhash")
 	list := func(nodes string, want int, args ...string) (out, errs string) {
 		t.Helper()
 		out, errs, status := run(t, []string{"HOLDFAST_NODES=" + nodes}, append([]string{"ls", "listed:*"}, args...)...)
@@ -116,7 +108,6 @@ func TestListQuorum(t *testing.T) {
 		t.Errorf("with a node that does not answer ls --json prints %q", out)
 	}
 	list(urls[0]+","+nowhere+",redis://127.0.0.1:2", statusUnreachable)
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	p.end(t)
+	p.terminate(t)
 	run(t, []string{"HOLDFAST_URL=" + urls[0]}, "release", "--force", "listed:left")
 }

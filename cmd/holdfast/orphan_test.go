@@ -7,17 +7,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // children returns the process ids of the children of a process that are in one of the states.
 func children(t *testing.T, parent, states string) (pids []string) {
 	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := locker.Must(filepath.Glob("/proc/[0-9]*/stat"))
 	for _, path := range all {
 		stat, _ := os.ReadFile(path)
 		_, after, _ := strings.Cut(string(stat), ") ")
@@ -32,21 +31,13 @@ func children(t *testing.T, parent, states string) (pids []string) {
 // may not, and a zombie would count as a member of the command's group.
 func TestRunAdoptsOrphans(t *testing.T) {
 	t.Parallel()
-	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fifo := newFIFO(t)
 	p := begin(t, append(here(t), "FIFO="+fifo), "run", "orphan", "--", "sh", "-c", `sh -c 'read x <"$FIFO" &'; echo ready; exec sleep 60`)
 	p.line(t)
 	const alive = "SRDTZ"
 	pid := strconv.Itoa(p.cmd.Process.Pid)
 	eventually(t, "an orphan is adopted", func() bool { return len(children(t, pid, alive)) == 2 })
-	if err := os.WriteFile(fifo, []byte("x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(fifo, []byte("x\n"), 0o600))
 	eventually(t, "the orphan is waited for", func() bool { return len(children(t, pid, alive)) == 1 })
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	if _, status := p.end(t); status != 128+15 {
-		t.Errorf("status %d: %s", status, p.stderr)
-	}
+	p.terminate(t)
 }

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -94,9 +95,7 @@ func (p *program) start(t *testing.T) {
 	if err == nil {
 		err = p.cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	p.stdout = bufio.NewScanner(out)
 }
 
@@ -118,6 +117,57 @@ func (p *program) end(t *testing.T) (rest string, status int) {
 	}
 	_ = p.cmd.Wait()
 	return b.String(), p.cmd.ProcessState.ExitCode()
+}
+
+// terminate sends SIGTERM, of which the program must end, and returns the rest of its output.
+func (p *program) terminate(t *testing.T) (rest string) {
+	t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	rest, status := p.end(t)
+	if status != 128+15 {
+		t.Errorf("status %d: %s", status, p.stderr)
+	}
+	return rest
+}
+
+// loses waits for the end of a holder that has lost its lock.
+func (p *program) loses(t *testing.T) {
+	t.Helper()
+	if _, status := p.end(t); status != statusLost {
+		t.Errorf("the holder ends with %d: %s", status, p.stderr)
+	}
+}
+
+// hold runs a command that holds a lock for a minute, and returns once it does.
+func hold(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
+	p := begin(t, env, append(append([]string{"run"}, args...), "--", "sh", "-c", "echo ready; exec sleep 60")...)
+	p.line(t)
+	return p
+}
+
+// must runs the program, which must succeed, and returns its standard output.
+func must(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	return ends(t, 0, env, args...)
+}
+
+// ends runs the program, which must end with that status, and returns its standard output.
+func ends(t *testing.T, want int, env []string, args ...string) string {
+	t.Helper()
+	out, errs, status := run(t, env, args...)
+	if status != want {
+		t.Fatalf("%q: status %d, want %d: %s%s", args, status, want, out, errs)
+	}
+	return out
+}
+
+// empty fails the test if a server has a key.
+func empty(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	if s.MustCommand(t, "DBSIZE") != int64(0) {
+		t.Errorf("the keys %v are left", s.MustCommand(t, "KEYS", "*"))
+	}
 }
 
 // run runs the program to its end.

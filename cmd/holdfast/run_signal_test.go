@@ -5,10 +5,13 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // Signals reach the command and its children, whose status is passed on; the lock is released.
@@ -25,9 +28,7 @@ func TestRunSignals(t *testing.T) {
 			if !held(t, s, name) {
 				t.Error("the lock is not held")
 			}
-			if err := p.cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, p.cmd.Process.Signal(sig))
 			rest, status := p.end(t)
 			if status != 1 || !strings.Contains(rest, "child\n") || !strings.Contains(rest, "grandchild\n") {
 				t.Errorf("status %d, output %q, standard error %q", status, rest, p.stderr)
@@ -48,13 +49,20 @@ func TestRunSignalWhileStopped(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		eventually(t, "the command is stopped", func() bool { return stateOf(pid) == "T" })
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	if rest, status := p.end(t); status != 128+15 || rest != "" {
-		t.Errorf("status %d, output %q, standard error %q", status, rest, p.stderr)
+	if rest := p.terminate(t); rest != "" {
+		t.Errorf("output %q", rest)
 	}
 	if held(t, s, "stopped") {
 		t.Error("the lock is held after the end")
 	}
+}
+
+// newFIFO makes a named pipe.
+func newFIFO(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fifo")
+	check.Must(t, syscall.Mkfifo(path, 0o600))
+	return path
 }
 
 // stateOf returns the letter for the state of a process on Linux, or "" if there is no such
@@ -70,15 +78,12 @@ func stateOf(pid string) string {
 func TestRunSignalWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	p1 := begin(t, at(s.Addr()), "run", "waiting", "--", "sh", "-c", "echo ready; exec sleep 60")
-	p1.line(t)
+	p1 := hold(t, at(s.Addr()), "waiting")
 	p2 := begin(t, at(s.Addr()), "run", "waiting", "--", "echo", "ran")
 	eventually(t, "it waits in the queue", func() bool { return held(t, s, "{waiting}:waiters") })
-	_ = p2.cmd.Process.Signal(syscall.SIGTERM)
-	if rest, status := p2.end(t); status != 128+15 || rest != "" {
-		t.Errorf("status %d, output %q, standard error %q", status, rest, p2.stderr)
+	if rest := p2.terminate(t); rest != "" {
+		t.Errorf("output %q", rest)
 	}
-	_ = p1.cmd.Process.Signal(syscall.SIGTERM)
-	p1.end(t)
+	p1.terminate(t)
 	eventually(t, "nothing is left", func() bool { return !held(t, s, "waiting") && !held(t, s, "{waiting}:waiters") })
 }

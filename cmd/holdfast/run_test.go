@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,8 +12,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 func TestRunStatus(t *testing.T) {
@@ -20,14 +23,8 @@ func TestRunStatus(t *testing.T) {
 	s := shared.Get(t)
 	s.MustCommand(t, "SET", "status:held", "other", "PX", 3_600_000)
 	s.MustCommand(t, "HSET", "status:hash", "a", "b")
-	plain := filepath.Join(t.TempDir(), "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	blank := filepath.Join(t.TempDir(), "blank")
-	if err := os.WriteFile(blank, []byte("\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	plain, blank := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "blank")
+	check.Must(t, errors.Join(os.WriteFile(plain, nil, 0o600), os.WriteFile(blank, []byte("\n"), 0o600)))
 	locked := redistest.Start(t, redistest.Options{Password: "sesame"})
 	tests := []struct {
 		name string
@@ -143,23 +140,15 @@ func TestRunStrategies(t *testing.T) {
 			if env == nil {
 				env = at(s.Addr())
 			}
-			args := append([]string{"run", "strategies:" + test.name, "--no-wait"}, test.args...)
-			args = append(args, "--")
-			p := begin(t, env, append(args, "sh", "-c", "echo ready; exec sleep 60")...)
-			_, want := p.line(t), 0
+			args := append([]string{"strategies:" + test.name, "--no-wait"}, test.args...)
+			p, want := hold(t, env, args...), 0
 			if !test.more {
 				want = statusHeld
 			}
-			if _, errs, status := run(t, env, append(args, "true")...); status != want {
-				t.Errorf("while it is held: status %d, want %d: %s", status, want, errs)
-			}
-			_ = p.cmd.Process.Signal(syscall.SIGTERM)
-			if _, status := p.end(t); status != 128+15 {
-				t.Errorf("status %d: %s", status, p.stderr)
-			}
-			if _, errs, status := run(t, env, append(args, "true")...); status != 0 {
-				t.Errorf("after the release: status %d: %s", status, errs)
-			}
+			again := append(append([]string{"run"}, args...), "--", "true")
+			ends(t, want, env, again...)
+			p.terminate(t)
+			must(t, env, again...)
 		})
 	}
 }
@@ -171,18 +160,13 @@ func TestRunQuorumOutage(t *testing.T) {
 	url := func(addrs ...string) []string {
 		return []string{"HOLDFAST_NODES=redis://" + strings.Join(addrs, ",redis://")}
 	}
-	args := []string{"run", "quorum", "--", "true"}
 	for _, name := range clientsFor(0) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := "HOLDFAST_CLIENT=" + name
-			if _, errs, status := run(t, append(url(nodes[0].Addr(), nodes[1].Addr(), "127.0.0.1:1"), client), args...); status != 0 {
-				t.Errorf("two of three: status %d: %s", status, errs)
-			}
-			args := append([]string{"run", "--connect-timeout", "300ms"}, args[1:]...)
-			if _, errs, status := run(t, append(url(nodes[0].Addr(), "127.0.0.1:1", "127.0.0.1:2"), client), args...); status != statusUnreachable {
-				t.Errorf("one of three: status %d: %s", status, errs)
-			}
+			must(t, append(url(nodes[0].Addr(), nodes[1].Addr(), "127.0.0.1:1"), client), "run", "quorum", "--", "true")
+			ends(t, statusUnreachable, append(url(nodes[0].Addr(), "127.0.0.1:1", "127.0.0.1:2"), client),
+				"run", "--connect-timeout", "300ms", "quorum", "--", "true")
 		})
 	}
 }
@@ -192,15 +176,10 @@ func TestRunMinHoldOfNothing(t *testing.T) {
 	t.Parallel()
 	env := at(redistest.Start(t, redistest.Options{}).Addr()) // with -count, the name would be taken the second time
 	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range []string{script, "true"} {
-		_, errs, status := run(t, env, "run", "nothing", "--no-wait", "--min-hold", "1m", "--", command)
-		if want := map[string]int{script: statusCannotRun, "true": 0}[command]; status != want {
-			t.Errorf("%s: status %d, want %d: %s", command, status, want, errs)
-		}
-	}
+	check.Must(t, os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700))
+	try := []string{"run", "nothing", "--no-wait", "--min-hold", "1m", "--"}
+	ends(t, statusCannotRun, env, append(try, script)...)
+	must(t, env, append(try, "true")...)
 }
 
 func TestRunLost(t *testing.T) {
@@ -223,32 +202,24 @@ func TestRunLost(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			name := "lost:" + test.name
-			fifo := filepath.Join(t.TempDir(), "fifo")
-			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fifo := newFIFO(t)
 			// Open for both, it does not wait for the command, which may have learned of the loss and ended.
-			lines, err := os.OpenFile(fifo, os.O_RDWR, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			lines := locker.Must(os.OpenFile(fifo, os.O_RDWR, 0))
 			t.Cleanup(func() { _ = lines.Close() })
 			args := append([]string{"run", name}, test.args...)
 			p := begin(t, append(at(s.Addr()), "FIFO="+fifo), append(args, "--", "sh", "-c", test.script)...)
 			p.line(t)
 			if test.deleted {
 				s.MustCommand(t, "DEL", name)
-			} else if out, errs, status := run(t, at(s.Addr()), "release", "--force", name); status != 0 {
-				t.Fatalf("status %d: %s%s", status, out, errs)
+			} else {
+				must(t, at(s.Addr()), "release", "--force", name)
 			}
 			switch test.name {
 			case "warn":
 				eventually(t, "it warns", func() bool { return strings.Contains(p.stderr.String(), test.says) })
 				fallthrough
 			case "noticed at the release":
-				if _, err := lines.WriteString("x\n"); err != nil {
-					t.Error(err)
-				}
+				locker.Must(lines.WriteString("x\n"))
 			}
 			rest, status := p.end(t)
 			if status != test.want || rest != test.out || !strings.Contains(p.stderr.String(), test.says) {
@@ -265,13 +236,8 @@ func TestRunKilled(t *testing.T) {
 	s := shared.Get(t)
 	p := begin(t, at(s.Addr()), "run", "killed", "--ttl", "1h", "--", "sh", "-c", `echo $$; exec sleep 60`)
 	line := p.line(t)
-	pid, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	pid := locker.Must(strconv.Atoi(line))
+	check.Must(t, p.cmd.Process.Kill())
 	if runtime.GOOS == "linux" { // where the first process of a container need not wait for it
 		eventually(t, "the command dies", func() bool { state := stateOf(line); return state == "" || state == "Z" })
 	} else {
@@ -288,24 +254,18 @@ func TestRunClosedPipe(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	cmd := command(t, at(s.Addr()), "run", "closed", "--", "sh", "-c", "echo ready; exec sleep 60")
 	cmd.Stderr = write
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	_ = write.Close()
 	_ = read.Close()
 	_, _ = out.Read(make([]byte, 16))
-	if out, errs, status := run(t, at(s.Addr()), "release", "--force", "closed"); status != 0 { // its holder writes a warning
-		t.Errorf("status %d: %s%s", status, out, errs)
-	}
+	must(t, at(s.Addr()), "release", "--force", "closed")
 	_ = cmd.Wait()
 	if status := cmd.ProcessState.ExitCode(); status != statusLost {
 		t.Errorf("%v", cmd.ProcessState)
@@ -320,9 +280,7 @@ func TestRunTargets(t *testing.T) {
 	socket := filepath.Join(dir, "s") // its path is limited to about 100 bytes
 	redistest.Start(t, redistest.Options{Args: []string{"--unixsocket", socket}})
 	file := filepath.Join(dir, "password")
-	if err := os.WriteFile(file, []byte("sesame\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
 	type kindOf struct {
 		name string
 		env  []string

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // terminal is a terminal, and what a session on it prints.
@@ -39,10 +40,7 @@ func atTerminal(t *testing.T, s *redistest.Server, program string, args ...strin
 		noTerminal(t, err)
 	}
 	t.Cleanup(func() { _ = master.Close() })
-	raw, err := master.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := locker.Must(master.SyscallConn())
 	number := 0
 	if err := raw.Control(func(fd uintptr) {
 		_ = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
@@ -61,9 +59,7 @@ func atTerminal(t *testing.T, s *redistest.Server, program string, args ...strin
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, cmd.Start())
 	term, read := &terminal{master, &syncBuffer{}}, make(chan struct{})
 	go func() {
 		defer close(read)
@@ -87,12 +83,18 @@ func atTerminal(t *testing.T, s *redistest.Server, program string, args ...strin
 	return term
 }
 
+// atShell starts a shell on a terminal, and returns what runs holdfast there, before the command.
+func atShell(t *testing.T, s *redistest.Server, name string) (term *terminal, run string) {
+	t.Helper()
+	term = atTerminal(t, s, locker.Must(exec.LookPath("sh")), "-i")
+	term.send(t, "unset "+asProgram+"\n", "", 0)
+	return term, fmt.Sprintf("%s=1 '%s' run %s -- sh -c ", asProgram, os.Args[0], name)
+}
+
 // send types a text, and waits until the terminal shows what it is to show, n times in all.
 func (term *terminal) send(t *testing.T, text, show string, n int) {
 	t.Helper()
-	if _, err := term.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
+	locker.Must(term.WriteString(text))
 	eventually(t, fmt.Sprintf("%q is shown %d times", show, n), func() bool { return strings.Count(term.out.String(), show) >= n })
 }
 
@@ -100,18 +102,9 @@ func (term *terminal) send(t *testing.T, text, show string, n int) {
 // command that ends in the background leaves the terminal to whoever has it.
 func TestRunJobControl(t *testing.T) {
 	t.Parallel()
-	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := shared.Get(t)
-	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	term := atTerminal(t, s, shell, "-i")
-	run := fmt.Sprintf("%s=1 '%s' run job -- sh -c ", asProgram, os.Args[0])
-	term.send(t, "unset "+asProgram+"; "+run+`'echo rea""dy; exec cat'`+"\n", "ready", 1)
+	s, fifo := shared.Get(t), newFIFO(t)
+	term, run := atShell(t, s, "job")
+	term.send(t, run+`'echo rea""dy; exec cat'`+"\n", "ready", 1)
 	for i := range 3 {
 		term.send(t, "\x1a", "Stopped", i+1)
 		term.send(t, "fg\n", "", 0)
@@ -125,9 +118,7 @@ func TestRunJobControl(t *testing.T) {
 	term.send(t, "\x1a", "Stopped", 4)
 	term.send(t, "bg\ncat\n", "", 0)
 	term.send(t, "one\n", "one", 2)
-	if err := os.WriteFile(fifo, []byte("x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(fifo, []byte("x\n"), 0o600))
 	eventually(t, "the lock is released", func() bool { return !held(t, s, "job") })
 	term.send(t, "two\n", "two", 2)
 }
@@ -148,19 +139,10 @@ func TestRunCtrlZWithoutShell(t *testing.T) {
 // the command runs, and Ctrl-Z stops the command too.
 func TestRunInPipeline(t *testing.T) {
 	t.Parallel()
-	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := shared.Get(t)
-	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	term := atTerminal(t, s, shell, "-i")
-	run := fmt.Sprintf("%s=1 '%s' run pipeline -- sh -c ", asProgram, os.Args[0])
+	s, fifo := shared.Get(t), newFIFO(t)
+	term, run := atShell(t, s, "pipeline")
 	reader := `sh -c 'read l; echo "got $l"; read x </dev/tty; echo "typed $x"; read x </dev/tty; echo "typed $x"; cat'`
-	term.send(t, "unset "+asProgram+"; "+run+`'echo $$; read x <`+fifo+`; echo the en""d' | `+reader+"\n", "", 0)
+	term.send(t, run+`'echo $$; read x <`+fifo+`; echo the en""d' | `+reader+"\n", "", 0)
 	pid := ""
 	eventually(t, "the reader has a line", func() bool {
 		out := term.out.String()
@@ -178,9 +160,7 @@ func TestRunInPipeline(t *testing.T) {
 	term.send(t, "fg\n", "", 0)
 	eventually(t, "the command goes on", func() bool { return stateOf(pid) == "S" })
 	term.send(t, "two\n", "typed two", 1)
-	if err := os.WriteFile(fifo, []byte("x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(fifo, []byte("x\n"), 0o600))
 	term.send(t, "", "the end", 1)
 	eventually(t, "the lock is released", func() bool { return !held(t, s, "pipeline") })
 
@@ -196,9 +176,7 @@ func TestRunInPipeline(t *testing.T) {
 func TestReleaseAsks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	if _, errs, status := run(t, at(s.Addr()), "run", "asked", "--min-hold", "1h", "--", "true"); status != 0 {
-		t.Fatalf("status %d: %s", status, errs)
-	}
+	must(t, at(s.Addr()), "run", "asked", "--min-hold", "1h", "--", "true")
 	term := atTerminal(t, s, "", "release", "asked")
 	term.send(t, "", "End this hold?", 1)
 	term.send(t, "yes\n", "asked  ended: a minimum hold that kept it taken", 1)
@@ -212,9 +190,7 @@ func TestReleaseAsks(t *testing.T) {
 	hold := []string{"run", "asked", "--min-hold", "1h", "--note"}
 	for i, note := range []string{"first", "second"} {
 		s.MustCommand(t, "DEL", "asked")
-		if _, errs, status := run(t, at(s.Addr()), append(hold, note, "--", "true")...); status != 0 {
-			t.Fatalf("status %d: %s", status, errs)
-		}
+		must(t, at(s.Addr()), append(hold, note, "--", "true")...)
 		if i == 0 {
 			term = atTerminal(t, s, "", "release", "asked")
 			term.send(t, "", "End this hold?", 1)

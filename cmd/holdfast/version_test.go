@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 func TestVersion(t *testing.T) {
@@ -12,9 +14,7 @@ func TestVersion(t *testing.T) {
 	root := newRoot(&options{})
 	root.SetOut(&out)
 	root.SetArgs([]string{"--version"})
-	if err := root.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, root.Execute())
 	if !regexp.MustCompile(`^holdfast version \S+\n$`).MatchString(out.String()) {
 		t.Errorf("--version prints %q", out.String())
 	}

@@ -4,10 +4,10 @@ package main
 
 import (
 	"encoding/json"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
@@ -75,17 +75,13 @@ func TestStatusText(t *testing.T) {
 func TestWatchCounts(t *testing.T) {
 	t.Parallel()
 	env := here(t)
-	hold := []string{"run", "counted", "--", "sh", "-c", "echo ready; exec sleep 60"}
-	first := begin(t, env, hold...)
-	first.line(t)
+	first := hold(t, env, "counted")
 	watch := begin(t, env, "watch", "counted", "--json", "--interval", "20ms")
 	until := func(what string, ok func(watchJSON) bool) {
 		t.Helper()
 		for {
 			var w watchJSON
-			if err := json.Unmarshal([]byte(watch.line(t)), &w); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, json.Unmarshal([]byte(watch.line(t)), &w))
 			if ok(w) {
 				return
 			}
@@ -93,18 +89,16 @@ func TestWatchCounts(t *testing.T) {
 		}
 	}
 	until("alone", func(w watchJSON) bool { return w.Held && w.Waiters == 0 && w.HandOvers == 0 && w.Time != "" })
-	second := begin(t, env, hold...)
+	second := begin(t, env, "run", "counted", "--", "sh", "-c", "echo ready; exec sleep 60")
 	until("awaited", func(w watchJSON) bool { return w.Held && w.Waiters == 1 })
 	term := atTerminal(t, shared.Get(t), "", "watch", "counted", "--interval", "20ms")
 	term.send(t, "", "s left, 1 waiting", 2) // again and again
-	_ = first.cmd.Process.Signal(syscall.SIGTERM)
-	first.end(t)
+	first.terminate(t)
 	second.line(t)
 	until("handed over", func(w watchJSON) bool { return w.Held && w.Waiters == 0 && w.HandOvers == 1 })
 	term.send(t, "", "s left, 0 waiting, 1 hand-over", 1)
 	term.send(t, "\x03", "\r\x1b[K", 1)
-	for _, p := range []*program{second, watch} {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM)
-		p.end(t)
-	}
+	second.terminate(t)
+	_ = watch.cmd.Process.Kill()
+	watch.end(t)
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -16,30 +17,20 @@ import (
 func TestWhoWatchRelease(t *testing.T) {
 	t.Parallel()
 	env := here(t)
-	status := func(want int, args ...string) string {
-		t.Helper()
-		out, errs, got := run(t, env, args...)
-		if got != want {
-			t.Errorf("%q: status %d, want %d: %s", args, got, want, errs)
-		}
-		return out
-	}
+	status := func(want int, args ...string) string { t.Helper(); return ends(t, want, env, args...) }
 	status(statusFree, "who", "operator")
 	status(statusFree, "release", "--force", "operator")
 	watch := begin(t, env, "watch", "operator", "--json", "--interval", "50ms")
 	next := func() (l lockJSON) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(watch.line(t)), &l); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(watch.line(t)), &l))
 		return l
 	}
 	if l := next(); l.Held || l.Name != "operator" {
 		t.Errorf("at first: %+v", l)
 	}
 
-	p := begin(t, env, "run", "operator", "--fenced", "--note", "me", "--", "sh", "-c", "echo ready; exec sleep 60")
-	p.line(t)
+	p := hold(t, env, "operator", "--fenced", "--note", "me")
 	if l := next(); !l.Held || l.Note != "me" || l.Holds != 1 || l.Fence == 0 || l.Left <= 0 || l.Mode != "exclusive" {
 		t.Errorf("while it is held: %+v", l)
 	}
@@ -53,9 +44,7 @@ func TestWhoWatchRelease(t *testing.T) {
 	if l := next(); l.Held {
 		t.Errorf("after the release: %+v", l)
 	}
-	if _, got := p.end(t); got != statusLost {
-		t.Errorf("the holder ends with %d: %s", got, p.stderr)
-	}
+	p.loses(t)
 	_ = watch.cmd.Process.Signal(syscall.SIGTERM)
 	if _, got := watch.end(t); got != 0 || watch.stderr.String() != "" {
 		t.Errorf("watch ends with %d: %s", got, watch.stderr)
@@ -72,36 +61,26 @@ func TestLeader(t *testing.T) {
 	term1 := p1.line(t)
 	p2 := begin(t, at(s.Addr()), lead...)
 	eventually(t, "the second one waits", func() bool { return held(t, s, "{lead}:waiters") })
-	if out, errs, status := run(t, at(s.Addr()), "release", "--force", "lead"); status != 0 {
-		t.Fatalf("%s%s", out, errs)
-	}
+	must(t, at(s.Addr()), "release", "--force", "lead")
 	term2 := p2.line(t)
 	eventually(t, "the first one notices", func() bool { return strings.Contains(p1.stderr.String(), "was lost") })
-	_ = p2.cmd.Process.Signal(syscall.SIGTERM)
-	if _, status := p2.end(t); status != 128+15 {
-		t.Errorf("the second one: status %d: %s", status, p2.stderr)
-	}
+	p2.terminate(t)
 	if term3 := p1.line(t); term1 >= term2 || term2 >= term3 {
 		t.Errorf("terms %s, %s, %s", term1, term2, term3)
 	}
 	p3 := begin(t, at(s.Addr()), lead...)
 	eventually(t, "the third one waits", func() bool { return held(t, s, "{lead}:waiters") })
-	_ = p3.cmd.Process.Signal(syscall.SIGTERM)
-	if rest, status := p3.end(t); status != 128+15 || rest != "" {
-		t.Errorf("the third one: status %d, %q: %s", status, rest, p3.stderr)
+	if rest := p3.terminate(t); rest != "" {
+		t.Errorf("the third one: %q", rest)
 	}
-	_ = p1.cmd.Process.Signal(syscall.SIGTERM)
-	if _, status := p1.end(t); status != 128+15 {
-		t.Errorf("the first one: status %d: %s", status, p1.stderr)
-	}
+	p1.terminate(t)
 }
 
 // The name may begin with a dash.
 func TestLeaderDash(t *testing.T) {
 	t.Parallel()
-	out, errs, status := run(t, here(t), "leader", "--", "-dash", "--", "sh", "-c", `echo "$HOLDFAST_NAME"`)
-	if status != 0 || out != "-dash\n" {
-		t.Errorf("status %d, %q: %s", status, out, errs)
+	if out := must(t, here(t), "leader", "--", "-dash", "--", "sh", "-c", `echo "$HOLDFAST_NAME"`); out != "-dash\n" {
+		t.Errorf("%q", out)
 	}
 }
 
@@ -112,10 +91,7 @@ func TestLeaderWithoutPassword(t *testing.T) {
 	for _, client := range clientsFor(0) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
-			_, errs, status := run(t, append(at(locked.Addr()), "HOLDFAST_CLIENT="+client), "leader", "denied", "--", "true")
-			if status != statusDenied {
-				t.Errorf("status %d: %s", status, errs)
-			}
+			ends(t, statusDenied, append(at(locked.Addr()), "HOLDFAST_CLIENT="+client), "leader", "denied", "--", "true")
 		})
 	}
 }
@@ -128,9 +104,8 @@ func TestLeaderOutage(t *testing.T) {
 			t.Parallel()
 			p := begin(t, append(at("127.0.0.1:1"), "HOLDFAST_CLIENT="+client), "leader", "outage", "--", "true")
 			eventually(t, "it reports the outage", func() bool { return strings.Contains(p.stderr.String(), "; campaigning on\n") })
-			_ = p.cmd.Process.Signal(syscall.SIGTERM)
-			if _, status := p.end(t); status != 128+15 || strings.Count(p.stderr.String(), "\n") != 1 {
-				t.Errorf("status %d: %s", status, p.stderr)
+			if p.terminate(t); strings.Count(p.stderr.String(), "\n") != 1 {
+				t.Errorf("it says %s", p.stderr)
 			}
 		})
 	}
@@ -140,9 +115,7 @@ func TestLeaderOutage(t *testing.T) {
 func TestFullSemaphoreJSON(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	if err := printState(&b, "full", locker.State{Held: true, Holds: 2, Permits: 2}, true); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, printState(&b, "full", locker.State{Held: true, Holds: 2, Permits: 2}, true))
 	if !strings.Contains(b.String(), `"permits":2,"free":0`) {
 		t.Error(b.String())
 	}
@@ -153,11 +126,9 @@ func TestListMinHoldsUnderPrefix(t *testing.T) {
 	t.Parallel()
 	env := append(at(redistest.Start(t, redistest.Options{}).Addr()), `HOLDFAST_PREFIX=kept[1]*?\`)
 	for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:2"} {
-		if _, errs, status := run(t, env, "run", strategy, "--strategy", strategy, "--min-hold", "1h", "--", "true"); status != 0 {
-			t.Fatalf("status %d: %s", status, errs)
-		}
-		if out, errs, status := run(t, env, "ls", strategy); status != 0 || !strings.HasPrefix(out, strategy+"  released, but its minimum hold keeps it taken") {
-			t.Errorf("%s: ls prints %q, status %d: %s", strategy, out, status, errs)
+		must(t, env, "run", strategy, "--strategy", strategy, "--min-hold", "1h", "--", "true")
+		if out := must(t, env, "ls", strategy); !strings.HasPrefix(out, strategy+"  released, but its minimum hold keeps it taken") {
+			t.Errorf("%s: ls prints %q", strategy, out)
 		}
 	}
 }
@@ -167,9 +138,8 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:2"} {
-		p := begin(t, at(s.Addr()), "run", "list:"+strategy, "--strategy", strategy, "--note", "of "+strategy, "--", "sh", "-c", "echo ready; exec sleep 60")
-		p.line(t)
-		t.Cleanup(func() { _ = p.cmd.Process.Signal(syscall.SIGTERM); p.end(t) })
+		p := hold(t, at(s.Addr()), "list:"+strategy, "--strategy", strategy, "--note", "of "+strategy)
+		t.Cleanup(func() { p.terminate(t) })
 	}
 	s.MustCommand(t, "SET", "list:text", "some text")
 	s.MustCommand(t, "HSET", "list:hash", "a", "b")
@@ -183,9 +153,7 @@ func TestList(t *testing.T) {
 		got := map[string]string{}
 		for line := range strings.Lines(out) {
 			var l lockJSON
-			if err := json.Unmarshal([]byte(line), &l); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, json.Unmarshal([]byte(line), &l))
 			got[l.Name] = l.Note
 		}
 		for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:2"} {
