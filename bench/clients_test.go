@@ -7,7 +7,6 @@ import (
 
 	redigoclient "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
-	rueidisclient "github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -24,11 +23,14 @@ const compareAndDelete = `if redis.call("GET", KEYS[1]) == ARGV[1] then return r
 
 var script = driver.NewScript(compareAndDelete)
 
-// client is one provider, and what a careful user of its bare client would write for one cycle: SET
-// key token NX PX ttl, then the compare-and-delete by digest. The script is loaded before.
+// bareCycle is what a careful user of a bare client would write for one cycle: SET key token NX PX
+// ttl, then the compare-and-delete by digest.
+type bareCycle = func(ctx context.Context, key, token string) error
+
+// client is one provider, and its bare client, which has loaded the scripts.
 type client struct {
 	name string
-	open func(b *testing.B, addr string) (driver.Driver, func(ctx context.Context, key, token string) error)
+	open func(b *testing.B, addr string) (driver.Driver, bareCycle)
 	// pipeline opens a bare client that renews locks, in one round trip.
 	pipeline func(b *testing.B, addr string) func(names []string) error
 	// eval opens a bare client that runs scripts.
@@ -44,42 +46,20 @@ var clients = []client{
 	{"redigo", openRedigo, redigoPipeline, redigoEval},
 }
 
-func openGoredis(
-	contextTimeoutEnabled bool,
-) func(*testing.B, string) (driver.Driver, func(context.Context, string, string) error) {
-	return func(b *testing.B, addr string) (driver.Driver, func(context.Context, string, string) error) {
-		return goredisOn(b, &redis.Options{Addr: addr, ContextTimeoutEnabled: contextTimeoutEnabled})
-	}
-}
-
-func goredisOn(
-	b *testing.B, opts *redis.Options,
-) (driver.Driver, func(context.Context, string, string) error) {
-	c := redis.NewClient(opts)
-	b.Cleanup(func() { _ = c.Close() })
-	if err := c.ScriptLoad(b.Context(), compareAndDelete).Err(); err != nil {
-		b.Fatal(err)
-	}
-	return locker.Must(goredis.New(c)), func(ctx context.Context, key, token string) error {
-		if err := c.SetArgs(ctx, key, token, redis.SetArgs{Mode: "NX", TTL: ttl}).Err(); err != nil {
-			return err
+func openGoredis(contextTimeoutEnabled bool) func(*testing.B, string) (driver.Driver, bareCycle) {
+	return func(b *testing.B, addr string) (driver.Driver, bareCycle) {
+		c := goredisBare(b, addr, contextTimeoutEnabled)
+		return locker.Must(goredis.New(c)), func(ctx context.Context, key, token string) error {
+			if err := c.SetArgs(ctx, key, token, redis.SetArgs{Mode: "NX", TTL: ttl}).Err(); err != nil {
+				return err
+			}
+			return c.EvalSha(ctx, script.Digest(), []string{key}, token).Err()
 		}
-		return c.EvalSha(ctx, script.Digest(), []string{key}, token).Err()
 	}
 }
 
-func openRueidis(
-	b *testing.B, addr string,
-) (driver.Driver, func(context.Context, string, string) error) {
-	c, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{addr}, DisableCache: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(c.Close)
-	// A context that can be cancelled would switch the connection to pipelining for good.
-	if err := c.Do(context.Background(), c.B().ScriptLoad().Script(compareAndDelete).Build()).Error(); err != nil {
-		b.Fatal(err)
-	}
+func openRueidis(b *testing.B, addr string) (driver.Driver, bareCycle) {
+	c := rueidisBare(b, addr)
 	return locker.Must(rueidis.New(c)), func(ctx context.Context, key, token string) error {
 		if err := c.Do(ctx, c.B().Set().Key(key).Value(token).Nx().Px(ttl).Build()).Error(); err != nil {
 			return err
@@ -88,19 +68,8 @@ func openRueidis(
 	}
 }
 
-func openRedigo(
-	b *testing.B, addr string,
-) (driver.Driver, func(context.Context, string, string) error) {
-	pool := &redigoclient.Pool{MaxIdle: 32, DialContext: func(ctx context.Context) (redigoclient.Conn, error) {
-		return redigoclient.DialContext(ctx, "tcp", addr)
-	}}
-	b.Cleanup(func() { _ = pool.Close() })
-	conn := pool.Get()
-	_, err := conn.Do("SCRIPT", "LOAD", compareAndDelete)
-	_ = conn.Close()
-	if err != nil {
-		b.Fatal(err)
-	}
+func openRedigo(b *testing.B, addr string) (driver.Driver, bareCycle) {
+	pool := redigoBare(b, addr)
 	return locker.Must(redigo.New(pool)), func(ctx context.Context, key, token string) error {
 		do := func(command string, args ...any) error {
 			conn, err := pool.GetContext(ctx)

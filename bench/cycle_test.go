@@ -61,9 +61,7 @@ func cycle(b *testing.B, c client, addr string, goroutines int, cancellable, fen
 	compare(ctx, b, locker.Must(single.New(drv, single.Config{})), bare, goroutines, fenced)
 }
 
-func compare(
-	ctx context.Context, b *testing.B, l locker.Locker, bare func(context.Context, string, string) error, goroutines int, fenced bool,
-) {
+func compare(ctx context.Context, b *testing.B, l locker.Locker, bare bareCycle, goroutines int, fenced bool) {
 	keys := make([]string, goroutines)
 	for g := range keys {
 		keys[g] = fmt.Sprintf("bench:%d", g)

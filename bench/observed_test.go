@@ -17,32 +17,27 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
+type chain = []locker.Middleware
+
 // observers make the chains that BenchmarkObserved puts beside the one without.
 var observers = []struct {
 	name string
-	make func(b *testing.B) []locker.Middleware
+	make func(b *testing.B) chain
 }{
-	{"itself", func(*testing.B) []locker.Middleware { return nil }}, // how far the figures can be trusted
-	{"tracing/sdk=none", func(*testing.B) []locker.Middleware { return []locker.Middleware{tracing.New(tracing.Config{})} }},
-	{"metrics/sdk=none", func(*testing.B) []locker.Middleware {
-		return []locker.Middleware{locker.Must(metrics.New(metrics.Config{}))}
+	{"itself", func(*testing.B) chain { return nil }}, // how far the figures can be trusted
+	{"tracing/sdk=none", func(*testing.B) chain { return chain{tracing.New(tracing.Config{})} }},
+	{"metrics/sdk=none", func(*testing.B) chain { return chain{locker.Must(metrics.New(metrics.Config{}))} }},
+	{"both/sdk=none", func(*testing.B) chain {
+		return chain{tracing.New(tracing.Config{}), locker.Must(metrics.New(metrics.Config{}))}
 	}},
-	{"both/sdk=none", func(*testing.B) []locker.Middleware {
-		return []locker.Middleware{tracing.New(tracing.Config{}), locker.Must(metrics.New(metrics.Config{}))}
-	}},
-	{"logging", func(*testing.B) []locker.Middleware { return []locker.Middleware{silent()} }},
-	{"tracing/sdk=unsampled", func(b *testing.B) []locker.Middleware {
-		return []locker.Middleware{traced(b, sdktrace.NeverSample(), batched)}
-	}},
-	{"tracing/sdk=unbatched", func(b *testing.B) []locker.Middleware { // without the goroutine that each span's end wakes
-		return []locker.Middleware{traced(b, sdktrace.AlwaysSample(), sdktrace.WithSyncer)}
-	}},
-	{"tracing/sdk=recording", func(b *testing.B) []locker.Middleware {
-		return []locker.Middleware{traced(b, sdktrace.AlwaysSample(), batched)}
-	}},
-	{"metrics/sdk=recording", func(*testing.B) []locker.Middleware { return []locker.Middleware{measured()} }},
-	{"all/sdk=recording", func(b *testing.B) []locker.Middleware {
-		return []locker.Middleware{traced(b, sdktrace.AlwaysSample(), batched), measured(), silent()}
+	{"logging", func(*testing.B) chain { return chain{silent()} }},
+	{"tracing/sdk=unsampled", func(b *testing.B) chain { return chain{traced(b, sdktrace.NeverSample(), batched)} }},
+	// Without the goroutine that each span's end wakes.
+	{"tracing/sdk=unbatched", func(b *testing.B) chain { return chain{traced(b, sdktrace.AlwaysSample(), sdktrace.WithSyncer)} }},
+	{"tracing/sdk=recording", func(b *testing.B) chain { return chain{traced(b, sdktrace.AlwaysSample(), batched)} }},
+	{"metrics/sdk=recording", func(*testing.B) chain { return chain{measured()} }},
+	{"all/sdk=recording", func(b *testing.B) chain {
+		return chain{traced(b, sdktrace.AlwaysSample(), batched), measured(), silent()}
 	}},
 }
 
@@ -82,16 +77,7 @@ func BenchmarkObserved(b *testing.B) {
 				defer drv.Close()
 				plain := locker.Must(holdfast.New(drv, holdfast.Config{}))
 				observed := locker.Chain(plain, o.make(b)...)
-				cycle := func(l locker.Locker) func(int) error {
-					return func(int) error {
-						lock, err := l.Acquire(context.Background(), locker.Request{Name: "bench:observed", TTL: ttl})
-						if err != nil {
-							return err
-						}
-						return lock.Release(context.Background())
-					}
-				}
-				pair(b, 1, cycle(observed), cycle(plain))
+				pair(b, 1, cycleOf(observed, "bench:observed", false), cycleOf(plain, "bench:observed", false))
 			})
 		}
 	}

@@ -49,7 +49,7 @@ func BenchmarkQuorumFloor(b *testing.B) {
 	for _, c := range clients {
 		b.Run(c.name, func(b *testing.B) {
 			nodes := openAll(b, c, servers)
-			var bare []func(ctx context.Context, key, token string) error
+			var bare []bareCycle
 			for _, s := range servers {
 				drv, cycle := c.open(b, s.Addr())
 				b.Cleanup(func() { _ = drv.Close() })

@@ -13,6 +13,7 @@ import (
 
 	rueidisclient "github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -123,10 +124,7 @@ func BenchmarkRelease(b *testing.B) {
 			}
 			stats := fmt.Sprint(server.MustCommand(b, "INFO", "commandstats"))
 			for _, m := range regexp.MustCompile(`cmdstat_(evalsha|delifeq|delex|zcard):.*usec_per_call=([0-9.]+)`).FindAllStringSubmatch(stats, -1) {
-				us, err := strconv.ParseFloat(m[2], 64)
-				if err != nil {
-					b.Fatal(err)
-				}
+				us := locker.Must(strconv.ParseFloat(m[2], 64))
 				b.ReportMetric(us, "server-"+m[1]+"-us")
 			}
 		})
@@ -140,13 +138,8 @@ func releaseCall(b *testing.B, c rueidisclient.Client, addr string) (release dri
 	drv, _ := openRueidis(b, addr)
 	recorded := &evals{Driver: drv}
 	lock := locker.Must(locker.Must(single.New(recorded, single.Config{})).Acquire(b.Context(), locker.Request{Name: "recorded"}))
-	value, err := c.Do(context.Background(), c.B().Get().Key("recorded").Build()).ToString()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := lock.Release(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	value = locker.Must(c.Do(context.Background(), c.B().Get().Key("recorded").Build()).ToString())
+	check.Must(b, lock.Release(b.Context()))
 	_ = drv.Close()
 	release = recorded.calls[len(recorded.calls)-1]
 	if len(release.Keys) != 2 || release.Args[0] != value {

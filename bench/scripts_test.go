@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	rueidisclient "github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -24,13 +26,11 @@ var expireScript = driver.NewScript(
 const token = "MDEyMzQ1Njc4OWFiY2RlZg"
 
 // scripts are all that the bare clients run; they are loaded before.
-var scripts = []*driver.Script{expireScript, hashAcquire, hashRelease}
+var scripts = []*driver.Script{script, expireScript, hashAcquire, hashRelease}
 
 // The evals run a script about one key by the bare client, by its digest, and demand the answer 1.
 
-func goredisEval(
-	contextTimeoutEnabled bool,
-) func(*testing.B, string) func(*driver.Script, string, ...string) error {
+func goredisEval(contextTimeoutEnabled bool) func(*testing.B, string) func(*driver.Script, string, ...string) error {
 	return func(b *testing.B, addr string) func(*driver.Script, string, ...string) error {
 		c := goredisBare(b, addr, contextTimeoutEnabled)
 		return func(s *driver.Script, key string, args ...string) error {
@@ -139,23 +139,16 @@ func goredisBare(b *testing.B, addr string, contextTimeoutEnabled bool) *redis.C
 	c := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: contextTimeoutEnabled})
 	b.Cleanup(func() { _ = c.Close() })
 	for _, s := range scripts {
-		if err := c.ScriptLoad(b.Context(), s.Source()).Err(); err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, c.ScriptLoad(b.Context(), s.Source()).Err())
 	}
 	return c
 }
 
 func rueidisBare(b *testing.B, addr string) rueidisclient.Client {
-	c, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{addr}, DisableCache: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := locker.Must(rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{addr}, DisableCache: true}))
 	b.Cleanup(c.Close)
-	for _, s := range scripts { // not under a context that can be cancelled: see openRueidis
-		if err := c.Do(context.Background(), c.B().ScriptLoad().Script(s.Source()).Build()).Error(); err != nil {
-			b.Fatal(err)
-		}
+	for _, s := range scripts { // a context that can be cancelled would switch the connection to pipelining for good
+		check.Must(b, c.Do(context.Background(), c.B().ScriptLoad().Script(s.Source()).Build()).Error())
 	}
 	return c
 }
@@ -168,9 +161,7 @@ func redigoBare(b *testing.B, addr string) *redigoclient.Pool {
 	conn := pool.Get()
 	defer conn.Close()
 	for _, s := range scripts {
-		if _, err := conn.Do("SCRIPT", "LOAD", s.Source()); err != nil {
-			b.Fatal(err)
-		}
+		locker.Must(conn.Do("SCRIPT", "LOAD", s.Source()))
 	}
 	return pool
 }

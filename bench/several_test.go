@@ -3,11 +3,11 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -38,21 +38,14 @@ func BenchmarkSeveral(b *testing.B) {
 						start := time.Now()
 						locks, err := locker.AcquireAll(ctx, sides[side], reqs)
 						us[side] = float64(time.Since(start).Nanoseconds()) / 1e3
-						if err != nil {
-							b.Fatal(err)
-						}
-						if err := locks.Release(ctx); err != nil {
-							b.Fatal(err)
-						}
+						check.Must(b, err)
+						check.Must(b, locks.Release(ctx))
 						took[side] = append(took[side], us[side])
 					}
 					ratios = append(ratios, us[0]/us[1])
 				}
 				b.StopTimer()
-				middle := func(values []float64) float64 {
-					slices.Sort(values)
-					return values[len(values)/2]
-				}
+				middle := func(values []float64) float64 { return median(values, func(v float64) float64 { return v }) }
 				b.ReportMetric(0, "ns/op") // of both together: of no use
 				b.ReportMetric(middle(took[0]), "one-script-us")
 				b.ReportMetric(middle(took[1]), "in-order-us")

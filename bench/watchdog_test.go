@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -133,9 +134,7 @@ func heap() int64 {
 // processor is how long this process has run.
 func processor(b *testing.B) time.Duration {
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	check.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
@@ -179,12 +178,8 @@ func (l *logged) EvalMany(ctx context.Context, calls []driver.Call) []driver.Res
 }
 
 // replay sends the same batches by the bare client, and returns how long the process ran.
-func replay(
-	b *testing.B, pipeline func(names []string) error, names []string, sent []batchSent,
-) time.Duration {
-	if err := pipeline(names[:1]); err != nil {
-		b.Fatal(err)
-	}
+func replay(b *testing.B, pipeline func(names []string) error, names []string, sent []batchSent) time.Duration {
+	check.Must(b, pipeline(names[:1]))
 	before, start, next := processor(b), time.Now(), 0
 	for _, s := range sent {
 		pause(s.after - time.Since(start))
