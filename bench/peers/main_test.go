@@ -17,8 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peers/contender"
 	"github.com/holdfast-go/holdfast/bench/peers/load"
 	"github.com/holdfast-go/holdfast/bench/peers/work"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // TestMain is the program of worker processes too: they run this binary again.
@@ -160,18 +162,13 @@ func TestContenders(t *testing.T) {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := locker.Must(os.ReadFile(path))
 	return string(text)
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // The page of the results has a place for each work, and shows its pictures.

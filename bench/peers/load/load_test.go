@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // A lock that excludes is counted without violations, one that does not is found out, in one
@@ -33,10 +36,7 @@ func TestViolations(t *testing.T) {
 			if c.processes > 0 {
 				run = func() (*Tally, error) { return RunProcesses(t.Context(), job, c.processes, Hooks{}) }
 			}
-			tally, err := run()
-			if err != nil {
-				t.Fatal(err)
-			}
+			tally := locker.Must(run())
 			if violated := sections.Violations() > 0; violated != c.violated {
 				t.Errorf("%d violations in %d cycles", sections.Violations(), tally.Total())
 			}
@@ -55,10 +55,7 @@ func TestStuck(t *testing.T) {
 			t.Parallel()
 			job, _ := newJob(t, name)
 			job.Grace = 100 * time.Millisecond
-			tally, err := Run(job, Hooks{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tally := locker.Must(Run(job, Hooks{}))
 			if tally.Stuck != job.Goroutines || tally.Times.Max() < job.Grace {
 				t.Errorf("%d of %d are stuck, for %v at most", tally.Stuck, job.Goroutines, tally.Times.Max())
 			}
@@ -71,10 +68,7 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	job, _ := newJob(t, "failing")
 	job.For = time.Second
-	tally, err := Run(job, Hooks{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tally := locker.Must(Run(job, Hooks{}))
 	if want := int64(maxErrors * job.Goroutines); tally.Errors != want || tally.Error != "acquire: no more" {
 		t.Errorf("%d errors, the first %q, want %d", tally.Errors, tally.Error, want)
 	}
@@ -99,9 +93,7 @@ func TestBadJobs(t *testing.T) {
 	t.Parallel()
 	good, _ := newJob(t, "mutex")
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(empty, nil, 0o600))
 	for _, c := range []struct {
 		name string
 		edit func(*Job)

@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/bench/peers/contender"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // TestMain is the program of worker processes too. It adds contenders that need no server.
@@ -106,14 +108,7 @@ func newJob(t *testing.T, name string) (Job, *Sections) {
 		RunIn: 5 * time.Millisecond, For: 50 * time.Millisecond, Grace: 10 * time.Second,
 		Sections: filepath.Join(t.TempDir(), "sections"),
 	}
-	sections, err := CreateSections(job.Sections, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sections.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	sections := locker.Must(CreateSections(job.Sections, 1))
+	t.Cleanup(func() { check.OK(t, sections.Close()) })
 	return job, sections
 }

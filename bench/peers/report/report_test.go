@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -74,9 +77,7 @@ func TestPivots(t *testing.T) {
 func TestCSV(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	if err := table().WriteCSV(&b); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, table().WriteCSV(&b))
 	lines := strings.Split(b.String(), "\n")
 	for i, want := range map[int]string{
 		0: "round,contender,waiters,speed_per_s,worst_us,hits,quiet,hang",
@@ -111,12 +112,8 @@ func TestReplace(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "page.md")
 	text := "a\n<!-- one -->\nold\n<!-- end -->\nb\n<!-- two -->\nkept\n<!-- end -->\n"
-	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := Replace(page, "one", "$1 new\n"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(page, []byte(text), 0o600))
+	check.Must(t, Replace(page, "one", "$1 new\n"))
 	got, err := os.ReadFile(page)
 	if want := strings.Replace(text, "old", "$1 new", 1); err != nil || string(got) != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
@@ -131,21 +128,14 @@ func TestDraw(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "plot.svg")
 	p := Plot{Title: "Speed", X: "waiters", Y: "speed", Metric: "speed_per_s"}
-	if err := p.Draw(table(), path); err != nil {
-		t.Fatal(err)
-	}
-	svg, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, p.Draw(table(), path))
+	svg := locker.Must(os.ReadFile(path))
 	for _, want := range []string{">a/x<", ">b/x<", ">Speed<", ">waiters<", "Arial"} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("no %s in the picture", want)
 		}
 	}
-	if err := (Plot{Metric: "unknown"}).Draw(table(), path+".none"); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, (Plot{Metric: "unknown"}).Draw(table(), path+".none"))
 	if _, err := os.Stat(path + ".none"); !os.IsNotExist(err) {
 		t.Errorf("a picture of nothing: %v", err)
 	}

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 func of(durations ...time.Duration) *Histogram {
@@ -42,13 +45,10 @@ func TestPercentile(t *testing.T) {
 		{"negative", of(-1, -2), 100, 0},
 		{"an hour", of(time.Hour, time.Hour, time.Hour), 50, time.Hour},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			got := c.h.Percentile(c.p)
-			if got < c.want || float64(got) > float64(c.want)*(1+1.0/steps) {
-				t.Errorf("p%v is %v, want %v or up to 1/%d more", c.p, got, c.want, steps)
-			}
-		})
+		got := c.h.Percentile(c.p)
+		if got < c.want || float64(got) > float64(c.want)*(1+1.0/steps) {
+			t.Errorf("%s: p%v is %v, want %v or up to 1/%d more", c.name, c.p, got, c.want, steps)
+		}
 	}
 }
 
@@ -79,14 +79,9 @@ func TestMerge(t *testing.T) {
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	want := of(upTo(300, 777*time.Nanosecond)...)
-	data, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := locker.Must(json.Marshal(want))
 	var got Histogram
-	if err := json.Unmarshal(data, &got); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(data, &got))
 	if got != *want {
 		t.Errorf("%s came back as %d of at most %v", data, got.Total(), got.Max())
 	}
