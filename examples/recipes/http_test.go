@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -166,9 +167,7 @@ func TestHTTP(t *testing.T) {
 func released(t *testing.T, locks *lockertest.Locker) {
 	t.Helper()
 	lock := locker.Must(locks.Acquire(t.Context(), locker.Request{Name: "invoice:42", TTL: time.Minute, MinHold: 30 * time.Second}))
-	if err := lock.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, lock.Release(t.Context()))
 }
 
 func outageOf(kind lockertest.Outage) func(*testing.T, *lockertest.Locker) {

@@ -11,6 +11,7 @@ import (
 	redsyncpool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/providers/goredis"
@@ -72,9 +73,7 @@ func TestMigrationErrors(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
 	down := redistest.Start(t, redistest.Options{})
-	if err := down.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, down.Kill())
 	type errorsOf struct{ refused, renewLate, releaseLate, releaseAgain, outage func(error) bool }
 	lost := func(err error) bool { return errors.Is(err, locker.ErrLost) }
 	taken := is[*redsync.ErrTaken]
@@ -102,7 +101,7 @@ func TestMigrationErrors(t *testing.T) {
 		}},
 	}
 	client := clientsOf(t, []*redistest.Server{server})[0]
-	check := func(t *testing.T, what string, err error, expected func(error) bool) {
+	expect := func(t *testing.T, what string, err error, expected func(error) bool) {
 		t.Helper()
 		if err == nil || !expected(err) {
 			t.Errorf("%s: %v", what, err)
@@ -114,34 +113,29 @@ func TestMigrationErrors(t *testing.T) {
 			t.Parallel()
 			ctx, key := t.Context(), fmt.Sprint("lock:invoice:", i)
 			old, err := first.on(client)(ctx, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			_, err = next.on(client)(ctx, key)
-			check(t, next.name+" is refused", err, next.refused)
+			expect(t, next.name+" is refused", err, next.refused)
 			client.Del(ctx, key) // as if its lease had ended
-			present, err := next.on(client)(ctx, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			present := locker.Must(next.on(client)(ctx, key))
 			value := client.Get(ctx, key).Val()
 			client.PExpire(ctx, key, expiry/2)
-			check(t, first.name+" renews late", old.renew(), first.renewLate)
-			check(t, first.name+" releases late", old.release(), first.releaseLate)
+			expect(t, first.name+" renews late", old.renew(), first.renewLate)
+			expect(t, first.name+" releases late", old.release(), first.releaseLate)
 			if now := client.Get(ctx, key).Val(); now != value || client.PTTL(ctx, key).Val() > expiry/2 {
 				t.Errorf("the lock of %s is now %q, was %q", next.name, now, value)
 			}
 			if err := errors.Join(present.renew(), present.release()); err != nil {
 				t.Errorf("%s: %v", next.name, err)
 			}
-			check(t, first.name+" releases again, and nobody holds it", old.release(), first.releaseAgain)
+			expect(t, first.name+" releases again, and nobody holds it", old.release(), first.releaseAgain)
 		})
 	}
 	for _, l := range libraries {
 		t.Run(l.name+" in an outage", func(t *testing.T) {
 			t.Parallel()
 			_, err := l.on(clientsOf(t, []*redistest.Server{down})[0])(t.Context(), "lock:invoice:42")
-			check(t, "acquire", err, l.outage)
+			expect(t, "acquire", err, l.outage)
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -121,9 +122,7 @@ func TestRollingMigration(t *testing.T) {
 			}
 			for step := range 2*replicas + 1 {
 				if tt.servers > 1 && step == replicas { // a majority is left
-					if err := servers[0].Kill(); err != nil {
-						t.Fatal(err)
-					}
+					check.Must(t, servers[0].Kill())
 				}
 				switch {
 				case step == 0:
@@ -211,15 +210,11 @@ func TestExtendAfterAnotherLibrary(t *testing.T) {
 		want   bool
 	}{{redsync.WithTries(1), false}, {redsync.WithSetNXOnExtend(), true}} {
 		mutex := redsync.New(redsyncpool.NewPool(b.client)).NewMutex("invoice:42", redsync.WithExpiry(expiry), tt.option)
-		if err := mutex.LockContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, mutex.LockContext(t.Context()))
 		b.server.FastForward(expiry)
 		l := locker.Must(single.New(b.driver, single.Config{}))
 		err := locker.Do(t.Context(), l, locker.Request{Name: "invoice:42"}, func(context.Context, *locker.Lock) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if ok, err := mutex.ExtendContext(t.Context()); ok != tt.want {
 			t.Errorf("ExtendContext: %v, %v; want %v", ok, err, tt.want)
 		}

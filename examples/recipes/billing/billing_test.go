@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/recipes/billing"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -128,9 +129,7 @@ func TestLocksOfBill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		locks := lockertest.New()
-		if err := billing.New(locks, &store{}).Bill(t.Context(), "c7"); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, billing.New(locks, &store{}).Bill(t.Context(), "c7"))
 		calls := locks.Calls()
 		want := locker.Request{Name: "billing:c7", MaxWait: 2 * time.Second, Fenced: true}
 		if len(calls) != 2 || calls[0].Request != want || calls[1].Op != "release" {
