@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integrations/clientgo"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -63,9 +64,7 @@ func TestSuccession(t *testing.T) {
 		}
 		began := time.Now()
 		a.stop()
-		if err := first.hold.Err(); !errors.Is(err, locker.ErrReleased) {
-			t.Errorf("the first hold ended with %v", err)
-		}
+		check.Is(t, first.hold.Err(), locker.ErrReleased)
 		second := b.leads(t)
 		between(t, "the succession", time.Since(began), 0, pause)
 		if second.hold.Fence() <= first.hold.Fence() || b.elector.GetLeader() != "b" || a.lock.Held() != nil {
@@ -220,9 +219,7 @@ func TestHealthz(t *testing.T) {
 		cfg.WatchDog = leaderelection.NewLeaderHealthzAdaptor(10 * time.Second)
 		a := elect(t, lock, hung{lock, until}, cfg)
 		first, began := a.leads(t), time.Now()
-		if err := cfg.WatchDog.Check(nil); err != nil {
-			t.Errorf("a leader is not healthy: %v", err)
-		}
+		check.OK(t, cfg.WatchDog.Check(nil))
 		b := run(t, newLock(t, server, "b"), timing)
 		wait(t, first.ctx.Done(), "the ctx of the work ends")
 		between(t, "the end of the ctx", time.Since(began), 0, cfg.LeaseDuration)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/holdfast-go/holdfast/integrations/clientgo"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -28,12 +29,9 @@ func TestNewRefuses(t *testing.T) {
 		"a name of the queue":  {lockertest.New(), clientgo.Config{Name: "a:waiters"}},
 		"an identity too long": {lockertest.New(), clientgo.Config{Name: "a", Identity: strings.Repeat("x", 1025)}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := clientgo.New(tt.locker, tt.cfg); !errors.Is(err, locker.ErrInvalid) {
-				t.Errorf("the error is %v", err)
-			}
-		})
+		if _, err := clientgo.New(tt.locker, tt.cfg); !errors.Is(err, locker.ErrInvalid) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
 	}
 }
 
@@ -118,13 +116,9 @@ func TestLostHoldEndsTheTerm(t *testing.T) {
 			t.Parallel()
 			ctx, l := t.Context(), lockertest.New()
 			a := newLock(t, l, "a")
-			if err := a.Create(ctx, record("a")); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, a.Create(ctx, record("a")))
 			l.Forget("controller")
-			if err := a.Update(ctx, record("a")); !errors.Is(err, locker.ErrLost) {
-				t.Errorf("the error of the renewal is %v", err)
-			}
+			check.Is(t, a.Update(ctx, record("a")), locker.ErrLost)
 			after(l)
 			if got, _, err := a.Get(ctx); err != nil || got.HolderIdentity != "" {
 				t.Errorf("Get returns %+v, %v", got, err)
@@ -144,22 +138,15 @@ func TestReleaseWithoutTime(t *testing.T) {
 	cancel()
 	for range 20 {
 		a := newLock(t, l, "a")
-		if err := a.Create(t.Context(), record("a")); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Update(ended, record("")); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, a.Create(t.Context(), record("a")))
+		check.Must(t, a.Update(ended, record("")))
 	}
 }
 
 func TestRecordEvent(t *testing.T) {
 	t.Parallel()
 	var events []string
-	a, err := clientgo.New(lockertest.New(), clientgo.Config{Name: "a", RecordEvent: func(e string) { events = append(events, e) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := locker.Must(clientgo.New(lockertest.New(), clientgo.Config{Name: "a", RecordEvent: func(e string) { events = append(events, e) }}))
 	a.RecordEvent("became leader")
 	a.RecordEvent("stopped leading")
 	if got := strings.Join(events, ", "); got != "became leader, stopped leading" {

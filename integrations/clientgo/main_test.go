@@ -51,10 +51,7 @@ var quick = leaderelection.LeaderElectionConfig{
 
 func newLock(tb testing.TB, l locker.Locker, identity string) *clientgo.Lock {
 	tb.Helper()
-	lock, err := clientgo.New(l, clientgo.Config{Name: "controller", Identity: identity})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	lock := locker.Must(clientgo.New(l, clientgo.Config{Name: "controller", Identity: identity}))
 	return lock
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/integrations/clientgo"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -69,22 +70,14 @@ func TestRestartAtServer(t *testing.T) {
 	long := record("a")
 	long.LeaseDurationSeconds = int(2 * patience / time.Second)
 	dead, restarted := newLock(t, again, "a"), newLock(t, again, "a")
-	if err := dead.Create(t.Context(), long); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, dead.Create(t.Context(), long))
 	run(t, restarted, quick).leads(t) // sooner than the lease of the dead process ends
-	if err := newLock(t, again, "b").Create(t.Context(), record("b")); !errors.Is(err, locker.ErrNotAcquired) {
-		t.Errorf("another candidate gets %v", err)
-	}
+	check.Is(t, newLock(t, again, "b").Create(t.Context(), record("b")), locker.ErrNotAcquired)
 
 	dead, restarted = one(t, drv, "a"), one(t, drv, "a")
-	if err := dead.Create(t.Context(), long); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, dead.Create(t.Context(), long))
 	if got, _, err := restarted.Get(t.Context()); err != nil || got.HolderIdentity != "" {
 		t.Errorf("the restarted candidate sees %+v, %v", got, err)
 	}
-	if err := restarted.Update(t.Context(), long); !errors.Is(err, locker.ErrNotAcquired) {
-		t.Errorf("the restarted candidate gets %v", err)
-	}
+	check.Is(t, restarted.Update(t.Context(), long), locker.ErrNotAcquired)
 }
