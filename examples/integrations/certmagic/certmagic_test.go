@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/integrations/certmagic"
 	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -30,10 +31,7 @@ const name = "issue_cert_example.com" // as certmagic locks it
 
 func newStorage(t *testing.T, dir string, l locker.Locker, req locker.Request) *certmagic.Storage {
 	t.Helper()
-	s, err := certmagic.New(&upstream.FileStorage{Path: dir}, l, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := locker.Must(certmagic.New(&upstream.FileStorage{Path: dir}, l, req))
 	return s
 }
 
@@ -60,20 +58,14 @@ func TestTryLock(t *testing.T) {
 	if ok, err := there.TryLock(t.Context(), name); ok || err != nil {
 		t.Errorf("TryLock of a name that another process holds: %t, %v", ok, err)
 	}
-	if err := here.Unlock(t.Context(), name); err != nil {
-		t.Error(err)
-	}
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, here.Unlock(t.Context(), name))
+	check.Must(t, server.Freeze())
 	cfg := holdfast.Config{Single: single.Config{AttemptTimeout: 300 * time.Millisecond}}
 	hasty := newStorage(t, dir, server.Process(cfg), locker.Request{})
 	if ok, err := hasty.TryLock(t.Context(), name); ok || err == nil {
 		t.Errorf("TryLock in an outage: %t, %v", ok, err)
 	}
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, server.Thaw())
 	server.Empty()
 }
 
@@ -100,9 +92,7 @@ func TestObtain(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if _, err := cfg.CacheManagedCertificate(t.Context(), "example.com"); err != nil {
-				t.Error(err)
-			}
+			locker.Must(cfg.CacheManagedCertificate(t.Context(), "example.com"))
 		})
 	}
 	wg.Wait()

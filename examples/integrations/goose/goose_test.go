@@ -31,10 +31,7 @@ const name = "migrate:app"
 
 func newLocker(t *testing.T, l locker.Locker, req locker.Request) *goose.Locker {
 	t.Helper()
-	adapter, err := goose.New(l, name, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	adapter := locker.Must(goose.New(l, name, req))
 	return adapter
 }
 
@@ -137,10 +134,7 @@ func (d *memory) provider(t *testing.T, l lock.Locker, migrations int64, migrate
 		}}
 		options = append(options, upstream.WithGoMigrations(upstream.NewGoMigration(version+1, up, nil)))
 	}
-	p, err := upstream.NewProvider(upstream.DialectCustom, d.db, nil, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := locker.Must(upstream.NewProvider(upstream.DialectCustom, d.db, nil, options...))
 	return p
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
 	"github.com/holdfast-go/holdfast/examples/integrations/migrate"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -38,10 +39,7 @@ func newDriver(ctx context.Context, t *testing.T, d database.Driver, l locker.Lo
 	if req.MaxWait == 0 {
 		req.MaxWait = upstream.DefaultLockTimeout - time.Second
 	}
-	adapter, err := migrate.New(ctx, d, l, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	adapter := locker.Must(migrate.New(ctx, d, l, req))
 	return adapter
 }
 
@@ -84,18 +82,14 @@ func TestUpWhileLocked(t *testing.T) {
 	t.Parallel()
 	s, shared := adaptertest.Start(t), newTable()
 	holder := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{})
-	if err := holder.Lock(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, holder.Lock())
 	req := locker.Request{NoWait: true, MaxWait: 10 * time.Second}
 	m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), req))
 	if err := m.Up(); !errors.Is(err, database.ErrLocked) || !errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("Up: %v, want %v", err, database.ErrLocked)
 	}
 	shared.want(t, database.NilVersion)
-	if err := holder.Unlock(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, holder.Unlock())
 	s.Empty()
 }
 
@@ -109,9 +103,7 @@ func TestUpLost(t *testing.T) {
 		s.MustCommand(t, "DEL", name)
 		awaitLoss(t, d, 1)
 	}
-	if err := newMigrate(t, d).Up(); !errors.Is(err, locker.ErrLost) {
-		t.Errorf("Up: %v, want %v", err, locker.ErrLost)
-	}
+	check.Is(t, newMigrate(t, d).Up(), locker.ErrLost)
 	shared.want(t, 1, "one")
 	s.Empty()
 }
@@ -122,21 +114,13 @@ func TestDropLost(t *testing.T) {
 	s, shared := adaptertest.Start(t), newTable()
 	shared.version = 7
 	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{})
-	if err := d.Lock(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, d.Lock())
 	s.MustCommand(t, "DEL", name)
 	awaitLoss(t, d, 7)
-	if err := d.SetVersion(7, false); err != nil {
-		t.Errorf("SetVersion of a migration that is done: %v", err)
-	}
-	if err := d.Drop(); !errors.Is(err, locker.ErrLost) {
-		t.Errorf("Drop: %v, want %v", err, locker.ErrLost)
-	}
+	check.OK(t, d.SetVersion(7, false))
+	check.Is(t, d.Drop(), locker.ErrLost)
 	shared.want(t, 7)
-	if err := d.Unlock(); !errors.Is(err, locker.ErrLost) {
-		t.Errorf("Unlock: %v, want %v", err, locker.ErrLost)
-	}
+	check.Is(t, d.Unlock(), locker.ErrLost)
 }
 
 // awaitLoss waits until the migration to a version cannot begin.
@@ -157,18 +141,12 @@ func TestLockTwice(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
 	d := newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}), locker.Request{})
-	if err := d.Unlock(); !errors.Is(err, database.ErrNotLocked) {
-		t.Errorf("Unlock without Lock: %v, want %v", err, database.ErrNotLocked)
-	}
-	if err := d.Lock(); err != nil {
-		t.Fatal(err)
-	}
+	check.Is(t, d.Unlock(), database.ErrNotLocked)
+	check.Must(t, d.Lock())
 	if err := d.Lock(); !errors.Is(err, database.ErrLocked) || errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("a second Lock: %v, want %v", err, database.ErrLocked)
 	}
-	if err := d.Unlock(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, d.Unlock())
 	s.Empty()
 }
 
@@ -177,15 +155,11 @@ func TestUpInOutage(t *testing.T) {
 	s := adaptertest.Start(t)
 	req := locker.Request{MaxWait: 300 * time.Millisecond}
 	m := newMigrate(t, newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}), req))
-	if err := s.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Freeze())
 	if err := m.Up(); !errors.Is(err, locker.ErrMaxWait) || errors.Is(err, database.ErrLocked) {
 		t.Errorf("Up: %v, want %v, and not %q", err, locker.ErrMaxWait, database.ErrLocked)
 	}
-	if err := s.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Thaw())
 	s.Empty()
 }
 
@@ -194,19 +168,12 @@ func TestOpen(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
 	d := newDriver(t.Context(), t, &stub.Stub{}, s.Process(holdfast.Config{}), locker.Request{})
-	opened, err := d.Open("stub://")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := opened.Lock(); err != nil {
-		t.Fatal(err)
-	}
+	opened := locker.Must(d.Open("stub://"))
+	check.Must(t, opened.Lock())
 	if s.MustCommand(t, "EXISTS", name) != int64(1) {
 		t.Error("there is no lock")
 	}
-	if err := opened.Unlock(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, opened.Unlock())
 	s.Empty()
 }
 
@@ -223,13 +190,8 @@ func newMigrate(t *testing.T, d database.Driver) *upstream.Migrate {
 		"1_a.up.sql": {Data: []byte("one")},
 		"2_b.up.sql": {Data: []byte("two")},
 	}, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := upstream.NewWithInstance("iofs", source, "table", d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	m := locker.Must(upstream.NewWithInstance("iofs", source, "table", d))
 	t.Cleanup(func() { _, _ = m.Close() })
 	return m
 }

@@ -24,10 +24,7 @@ func newMutex(
 	ctx context.Context, t *testing.T, l locker.Locker, req locker.Request, onError func(error),
 ) *synclocker.Mutex {
 	t.Helper()
-	m, err := synclocker.New(ctx, l, name, req, onError)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := locker.Must(synclocker.New(ctx, l, name, req, onError))
 	return m
 }
 

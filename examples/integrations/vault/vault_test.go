@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
 	"github.com/holdfast-go/holdfast/examples/integrations/vault"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -30,19 +31,13 @@ const (
 
 func newBackend(t *testing.T, l locker.Locker, req locker.Request) *vault.Backend {
 	t.Helper()
-	storage, err := inmem.NewInmem(nil, hclog.NewNullLogger())
-	if err != nil {
-		t.Fatal(err)
-	}
+	storage := locker.Must(inmem.NewInmem(nil, hclog.NewNullLogger()))
 	return vault.New(storage, l, req)
 }
 
 func lockWith(t *testing.T, b *vault.Backend, value string) physical.Lock {
 	t.Helper()
-	l, err := b.LockWith(key, value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := locker.Must(b.LockWith(key, value))
 	return l
 }
 
@@ -95,33 +90,20 @@ func TestTakeOver(t *testing.T) {
 			s, req := adaptertest.Start(t), locker.Request{TTL: 30 * time.Second}
 			active := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), req), "active")
 			standby := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), locker.Request{}), "standby")
-			lost, err := active.Lock(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.lose(t, s); err != nil {
-				t.Fatal(err)
-			}
+			lost := locker.Must(active.Lock(nil))
+			check.Must(t, c.lose(t, s))
 			select {
 			case <-lost:
 			case <-time.After(patience):
 				t.Fatal("the loss is not reported")
 			}
-			if err := s.Thaw(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := standby.Lock(nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := active.Unlock(); !errors.Is(err, locker.ErrLost) {
-				t.Errorf("Unlock: %v, want %v", err, locker.ErrLost)
-			}
+			check.Must(t, s.Thaw())
+			locker.Must(standby.Lock(nil))
+			check.Is(t, active.Unlock(), locker.ErrLost)
 			if held, value, err := active.Value(); !held || value != "standby" || err != nil {
 				t.Errorf("Value: %t, %q, %v, want it held by the standby", held, value, err)
 			}
-			if err := standby.Unlock(); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, standby.Unlock())
 			if held, value, err := active.Value(); held || value != "" || err != nil {
 				t.Errorf("Value: %t, %q, %v, want it free", held, value, err)
 			}
@@ -138,18 +120,14 @@ func TestFailFast(t *testing.T) {
 		Single: single.Config{AttemptTimeout: 300 * time.Millisecond},
 		Retry:  retry.Config{FailFast: true},
 	}), locker.Request{}), "node")
-	if err := s.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Freeze())
 	if lost, err := l.Lock(nil); lost != nil || err == nil || errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("Lock in an outage: %v, want an error that does not match %q", err, locker.ErrNotAcquired)
 	}
 	if held, _, err := l.Value(); held || err == nil {
 		t.Errorf("Value in an outage: %t, %v", held, err)
 	}
-	if err := s.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Thaw())
 	s.Empty()
 }
 
@@ -161,17 +139,11 @@ func TestMisuse(t *testing.T) {
 		t.Errorf("LockWith without a key: %v, want %v", err, locker.ErrInvalid)
 	}
 	l := lockWith(t, b, "node")
-	if err := l.Unlock(); !errors.Is(err, locker.ErrNotHeld) {
-		t.Errorf("Unlock without Lock: %v, want %v", err, locker.ErrNotHeld)
-	}
-	if _, err := l.Lock(nil); err != nil {
-		t.Fatal(err)
-	}
+	check.Is(t, l.Unlock(), locker.ErrNotHeld)
+	locker.Must(l.Lock(nil))
 	if lost, err := l.Lock(nil); lost != nil || err == nil {
 		t.Error("a second Lock returned no error")
 	}
-	if err := l.Unlock(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, l.Unlock())
 	s.Empty()
 }
