@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/examples/internal/program"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
@@ -136,10 +137,7 @@ func TestRealServer(t *testing.T) {
 
 func TestWrongAddresses(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := locker.Must(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { taken.Close() })
 	for _, tt := range []struct {
 		want string

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
@@ -38,16 +39,10 @@ func serving(t *testing.T) (p *program.Running, url string) {
 
 func get(t *testing.T, url, accept string) (body io.Reader, header http.Header) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := locker.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody))
 	req.Header.Set("Accept", accept)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := locker.Must(client.Do(req))
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s", url, resp.Status)
@@ -63,10 +58,7 @@ func scrape(t *testing.T, url string) families {
 		t.Fatalf("the format is %q", format)
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	all, err := parser.TextToMetricFamilies(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := locker.Must(parser.TextToMetricFamilies(body))
 	return all
 }
 
@@ -132,27 +124,18 @@ func sum(f *dto.MetricFamily, label, value string) (total float64) {
 func TestExemplars(t *testing.T) {
 	t.Parallel()
 	record := newRecorder()
-	telemetry, err := newTelemetry(t.Context(), "worker", record, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	telemetry := locker.Must(newTelemetry(t.Context(), "worker", record, ""))
 	w := &worker{telemetry: telemetry, locker: locker.Must(observed(lockertest.New(), telemetry))}
 	page, err := serveMetrics(t.Context(), "127.0.0.1:0", team{w})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	err = locker.Do(t.Context(), w.locker, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	body, header := get(t, page.url, string(expfmt.NewFormat(expfmt.TypeOpenMetrics)))
 	if got := header.Get("Content-Type"); !strings.HasPrefix(got, "application/openmetrics-text") {
 		t.Errorf("the format is %q", got)
 	}
 	text, err := io.ReadAll(body)
-	if err := errors.Join(err, page.close(), team{w}.shutdown(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(err, page.close(), team{w}.shutdown(t.Context())))
 	for _, s := range record.stop().spans {
 		id := s.SpanContext().SpanID().String()
 		if got := strings.Contains(string(text), `span_id="`+id+`"`); got != (s.Name() == "acquire lock") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // picture is what is counted in an SVG.
@@ -82,10 +83,7 @@ func TestTimeline(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "timeline.svg")
 			out := program.MustRun(t, "-rounds", rounds, "-svg", file)
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := locker.Must(os.ReadFile(file))
 			checkPicture(t, raw, strings.Count(out, "hold order:17: "), strings.Count(out, " waits for "))
 		})
 	}
@@ -94,10 +92,7 @@ func TestTimeline(t *testing.T) {
 // The picture in the documentation is one of those.
 func TestTimelineInDocs(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../../docs/observability.svg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := locker.Must(os.ReadFile("../../docs/observability.svg"))
 	checkPicture(t, raw, 9, readPicture(t, raw).links)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
@@ -26,18 +27,13 @@ work that hangs, watched: ended by MaxHold: true
 func TestCompare(t *testing.T) { //nolint:paralleltest // it replaces standard output
 	stdout := os.Stdout
 	defer func() { os.Stdout = stdout }()
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := locker.Must(os.Create(filepath.Join(t.TempDir(), "out")))
 	defer file.Close()
 	os.Stdout = file
 	synctest.Test(t, func(t *testing.T) {
 		bare := locker.Must(single.New(clients.OpenMemory(t, clients.NewMemory(t)), single.Config{}))
 		dog := locker.Must(watchdog.New(watchdog.Config{MaxHold: 3 * ttl}))
-		if err := compare(t.Context(), bare, locker.Chain(bare, dog)); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, compare(t.Context(), bare, locker.Chain(bare, dog)))
 	})
 	if out, err := os.ReadFile(file.Name()); err != nil || string(out) != want {
 		t.Errorf("it printed\n%s\nwant\n%s", out, want)
