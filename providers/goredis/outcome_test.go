@@ -97,8 +97,8 @@ func TestNotSent(t *testing.T) {
 							t.Errorf("error %v of a closed client may pass", err)
 						}
 						var reply *driver.ServerError
-						var clients redis.Error
-						if tt.text != "" && (!errors.As(err, &reply) || reply.Text != tt.text || !errors.As(err, &clients)) {
+						var own redis.Error
+						if tt.text != "" && (!errors.As(err, &reply) || reply.Text != tt.text || !errors.As(err, &own)) {
 							t.Errorf("error %v, want a ServerError %q with the client's own below", err, tt.text)
 						}
 					})

@@ -187,18 +187,6 @@ func addSemaphoreReplies(f *testing.F, strategy uint8) {
 	f.Add(strategy, uint8(1), "fri", []byte(grant+"-ERR no\r\n-WRONGTYPE no\r\n*2\r\n:-1\r\n$1\r\nx\r\n-OOM no\r\n-MOVED 1 x\r\n-LOADING\r\n"))
 }
 
-// seesPermits reports whether the last reply says what Inspect returned.
-func (v *victim) seesPermits(state locker.State) bool {
-	if !state.Held {
-		return v.is(0) && state.Holds == 0 && int64(state.Permits) == v.permits && state.Free == state.Permits
-	}
-	holds, err1 := v.last.Int(3)
-	limit, err2 := v.last.Int(5)
-	used, err3 := v.last.Int(6)
-	return errors.Join(err1, err2, err3) == nil && v.is(1) && v.text(1) && v.number(2) && v.number(4) && int64(state.Holds) == holds &&
-		int64(state.Permits) == limit && int64(state.Free) == max(limit-used, 0)
-}
-
 // victim is a strategy over a hostile server.
 type victim struct {
 	*testing.T
@@ -209,6 +197,18 @@ type victim struct {
 	fenced   bool
 	lock     *locker.Lock
 	lease    lease.Lease
+}
+
+// seesPermits reports whether the last reply says what Inspect returned.
+func (v *victim) seesPermits(state locker.State) bool {
+	if !state.Held {
+		return v.is(0) && state.Holds == 0 && int64(state.Permits) == v.permits && state.Free == state.Permits
+	}
+	holds, err1 := v.last.Int(3)
+	limit, err2 := v.last.Int(5)
+	used, err3 := v.last.Int(6)
+	return errors.Join(err1, err2, err3) == nil && v.is(1) && v.text(1) && v.number(2) && v.number(4) && int64(state.Holds) == holds &&
+		int64(state.Permits) == limit && int64(state.Free) == max(limit-used, 0)
 }
 
 // run acquires or resumes, does some of what can be done with a lock, releases, and cleans up.

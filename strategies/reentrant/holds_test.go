@@ -106,7 +106,7 @@ func TestManyHolds(t *testing.T) {
 					}
 					release(t, locks[at])
 					if i%100 == 0 {
-						b.refusal(t)
+						_ = b.refusal(t)
 					}
 				}
 				b.free(t)

@@ -25,7 +25,7 @@ func TestQueueWhenTheClockIsSetBack(t *testing.T) {
 				held := b.acquire(t, locker.Request{TTL: time.Minute})
 				first, second := waits(t, lease.NewToken(), 2*time.Second), waits(t, lease.NewToken(), time.Second)
 				for _, ctx := range []context.Context{first, second} {
-					b.refused(t, ctx, locker.Request{})
+					_ = b.refused(t, ctx, locker.Request{})
 				}
 				locktest.Release(t, held)
 				b.m.SetTime(time.Now().Add(tt.step))

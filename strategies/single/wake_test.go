@@ -37,7 +37,7 @@ func TestLateReleaseWakesOthers(t *testing.T) {
 		held := b.acquire(t, locker.Request{TTL: time.Minute})
 		own, other := lease.NewToken(), lease.NewToken()
 		for id, d := range map[string]time.Duration{own: time.Second, other: 2 * time.Second} {
-			b.refused(t, waits(t, id, d), locker.Request{})
+			_ = b.refused(t, waits(t, id, d), locker.Request{})
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -57,7 +57,7 @@ func TestReservationIsOurs(t *testing.T) {
 	run(t, single.Config{Fair: true}, func(t *testing.T, b bench) {
 		held := b.acquire(t, locker.Request{TTL: time.Minute})
 		first, second := lease.NewToken(), lease.NewToken()
-		b.refused(t, waits(t, first, 2*time.Second), locker.Request{})
+		_ = b.refused(t, waits(t, first, 2*time.Second), locker.Request{})
 		for _, when := range []string{"held", "kept for the first waiter"} {
 			if refusal := b.refused(t, waits(t, second, time.Second), locker.Request{}); refusal.Foreign {
 				t.Errorf("%s: the refusal is %+v", when, refusal)
@@ -81,18 +81,18 @@ func TestInspectCountsWaiters(t *testing.T) {
 			}
 		}
 		counts(0, "nobody waits")
-		b.refused(t, t.Context(), locker.Request{NoWait: true})
+		_ = b.refused(t, t.Context(), locker.Request{NoWait: true})
 		counts(0, "after an attempt that does not wait")
-		b.refused(t, t.Context(), locker.Request{})
-		b.refused(t, t.Context(), locker.Request{})
+		_ = b.refused(t, t.Context(), locker.Request{})
+		_ = b.refused(t, t.Context(), locker.Request{})
 		counts(1, "two waiters without a place")
 		first, second := lease.NewToken(), lease.NewToken()
 		for i, id := range []string{first, second, first} {
-			b.refused(t, waits(t, id, time.Second), locker.Request{})
+			_ = b.refused(t, waits(t, id, time.Second), locker.Request{})
 			counts(min(i+1, 2), "and processes with a place")
 		}
 		sleep(4 * time.Second)
-		b.refused(t, waits(t, second, time.Second), locker.Request{})
+		_ = b.refused(t, waits(t, second, time.Second), locker.Request{})
 		sleep(2 * time.Second)
 		counts(1, "one of them tried again")
 		locker.Must(locker.Break(t.Context(), b, "job"))
