@@ -114,7 +114,7 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 			return runError(ctx, err)
 		}
 		m.Phase = phase.title
-		if err := progress.above(func() error { return m.print(os.Stdout, f.asJSON) }); err != nil {
+		if err := progress.above(func() error { return m.print(stdout, f.asJSON) }); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -108,7 +107,7 @@ func (f *checkFlags) run(ctx context.Context, o *options, name string) error {
 	show := func(found ...finding) error {
 		for _, one := range found {
 			worst = worse(worst, one.Level)
-			if err := one.print(os.Stdout, f.asJSON); err != nil {
+			if err := one.print(stdout, f.asJSON); err != nil {
 				return err
 			}
 		}

@@ -92,7 +92,7 @@ func (o *options) runConformance(ctx context.Context, chosen *regexp.Regexp, asJ
 	}
 	err = conformance.RunAt(ctx, h, target, chosen.MatchString, func(r conformance.Result) {
 		sum.add(r)
-		err := printResult(os.Stdout, r, asJSON)
+		err := printResult(stdout, r, asJSON)
 		switch {
 		case errors.Is(err, syscall.EPIPE):
 			cancel(&signalError{syscall.SIGPIPE})
@@ -103,7 +103,7 @@ func (o *options) runConformance(ctx context.Context, chosen *regexp.Regexp, asJ
 	if ctx.Err() != nil {
 		return runError(ctx, context.Cause(ctx))
 	}
-	if err := sum.print(os.Stdout, asJSON); err != nil {
+	if err := sum.print(stdout, asJSON); err != nil {
 		return withStatus(err)
 	}
 	if err != nil {

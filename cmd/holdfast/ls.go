@@ -105,9 +105,9 @@ func (l *listing) progress() string {
 func (l *listing) print(j lockJSON, name, description string) error {
 	return l.line.above(func() error {
 		if l.asJSON {
-			return printJSON(os.Stdout, j)
+			return printJSON(stdout, j)
 		}
-		_, err := fmt.Fprintf(os.Stdout, "%s  %s\n", printable(name), description)
+		_, err := fmt.Fprintf(stdout, "%s  %s\n", printable(name), description)
 		return printed(err)
 	})
 }

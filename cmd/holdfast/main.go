@@ -37,11 +37,11 @@ func execute(args []string) int {
 	err := root.ExecuteContext(context.Background())
 	status := statusOf(err)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(os.Stderr, errorText(err))
+		fmt.Fprintln(stderr, errorText(err))
 		if status == statusUsage {
-			fmt.Fprintln(os.Stderr, "See: holdfast help")
+			fmt.Fprintln(stderr, "See: holdfast help")
 		} else if advice := hint(context.Background(), err, o.servers...); advice != "" {
-			fmt.Fprintln(os.Stderr, advice)
+			fmt.Fprintln(stderr, advice)
 		}
 	}
 	return status

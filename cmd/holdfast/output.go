@@ -2,11 +2,45 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 )
+
+// stdout and stderr are what the program prints to. Names, notes and error texts are data of others:
+// a terminal must not obey what is in them.
+var stdout, stderr io.Writer = escaper{os.Stdout}, escaper{os.Stderr}
+
+// escaper writes to w, with escapes for what a terminal may obey or not show. They are those of
+// JSON, in which such characters come inside of strings only.
+type escaper struct{ w io.Writer }
+
+// Write implements io.Writer. p has whole characters.
+func (e escaper) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(e.w, escape(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// escape returns s with escapes such as \u202e, and U+FFFD for what is not UTF-8.
+func escape(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
 
 // printed gives the error of a write to standard output its exit status.
 func printed(err error) error {

@@ -243,7 +243,7 @@ func showHolder(err error) {
 	}
 }
 
-func warnf(format string, args ...any) { fmt.Fprintf(os.Stderr, "holdfast: "+format+"\n", args...) }
+func warnf(format string, args ...any) { fmt.Fprintf(stderr, "holdfast: "+format+"\n", args...) }
 
 // start says which command to start.
 type start struct {

@@ -94,9 +94,9 @@ func (w *watcher) show(s locker.State) error {
 	w.printed = &s
 	return w.line.above(func() error {
 		if w.asJSON {
-			return printJSON(os.Stdout, watchJSON{time.Now().Format(time.RFC3339Nano), newLockJSON(w.name, s), count})
+			return printJSON(stdout, watchJSON{time.Now().Format(time.RFC3339Nano), newLockJSON(w.name, s), count})
 		}
-		_, err := fmt.Fprintf(os.Stdout, "%s  %s  %s%s\n", time.Now().Format(time.TimeOnly), printable(w.name), describe(s), handOvers(count))
+		_, err := fmt.Fprintf(stdout, "%s  %s  %s%s\n", time.Now().Format(time.TimeOnly), printable(w.name), describe(s), handOvers(count))
 		return printed(err)
 	})
 }

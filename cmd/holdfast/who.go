@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +35,7 @@ Exit status: 0 if it is held, 1 if it is free; others as of run.`,
 			if err != nil {
 				return withStatus(err)
 			}
-			if err := printState(os.Stdout, args[0], state, asJSON); err != nil {
+			if err := printState(stdout, args[0], state, asJSON); err != nil {
 				return withStatus(err)
 			}
 			if !state.Held {

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+)
+
+// What a terminal would obey, or not show, is printed as an escape: as text and as JSON.
+func TestPrintedTextIsEscaped(t *testing.T) {
+	t.Parallel()
+	const odd = "a\x1b[31m\u009b31m\u202e\U000e0041b\r\xff\u2028"
+	for name, print := range map[string]func(w *strings.Builder) error{
+		"text": func(w *strings.Builder) error { _, err := fmt.Fprintln(escaper{w}, odd); return err },
+		"JSON": func(w *strings.Builder) error { return printJSON(escaper{w}, map[string]string{"note": odd}) },
+	} {
+		var b strings.Builder
+		if err := print(&b); err != nil {
+			t.Fatal(err)
+		}
+		got := b.String()
+		for _, want := range []string{`a\u001b[31m\u009b31m\u202e\udb40\udc41b`, `\u2028`, "\n"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %q is not in %q", name, want, got)
+			}
+		}
+		if strings.ContainsAny(got, "\x1b\u009b\u202e\U000e0041\r\u2028") {
+			t.Errorf("%s: %q", name, got)
+		}
+		var back map[string]string
+		if name == "JSON" {
+			if err := json.Unmarshal([]byte(got), &back); err != nil || back["note"] != strings.ToValidUTF8(odd, "\uFFFD") {
+				t.Errorf("it is read back as %q: %v", back["note"], err)
+			}
+		}
+	}
+}
+
+// A server cannot send commands to the terminal in its errors. redigo returns them as they are, and
+// needs no handshake.
+func TestServerTextIsEscaped(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close() //nolint:errcheck // it only answers
+				for part := make([]byte, 4096); ; {
+					if _, err := c.Read(part); err != nil {
+						return
+					}
+					_, _ = c.Write([]byte("-ERR red \x1b[31m and \u202e back\r\n"))
+				}
+			}()
+		}
+	}()
+	_, errs, status := run(t, append(at(l.Addr().String()), "HOLDFAST_CLIENT=redigo"), "who", "escaped")
+	if status != statusFailed || !strings.Contains(errs, `red \u001b[31m and \u202e back`) {
+		t.Errorf("status %d, %q", status, errs)
+	}
+}
