@@ -33,7 +33,7 @@ func newBench(o *options) *cobra.Command {
 long after a release the next client has the lock. It uses names of its own, and leaves no key.
 
 Exit status: 0, 128+n if signal n ended it, or 64, 69, 70 and 77 as of run.`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.seconds < 1 || f.seconds > 3600 {
 				return fmt.Errorf("--seconds %d: want 1 to 3600", f.seconds)

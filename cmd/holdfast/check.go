@@ -69,7 +69,7 @@ Exit status: 0 if nothing was found, 1 with a problem, 2 with a warning or somet
 be checked; 64, 69, 70 and 77 as of run.`,
 		Example: `  holdfast check
   holdfast check invoice: --strategy single`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "at most one NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "holdfast-check:"
 			if len(args) == 1 {

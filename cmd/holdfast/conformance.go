@@ -39,7 +39,7 @@ a minute, and expects an answer within a second.
 
 Exit status: 0 if no case failed, 1 if one did or left a key, 128+n if signal n ended it; 64, 69, 70
 and 77 as of run.`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			chosen, err := regexp.Compile(pattern)
 			if err != nil {

@@ -153,7 +153,7 @@ func TestRefused(t *testing.T) {
 func TestTextOfStatusAndError(t *testing.T) {
 	t.Parallel()
 	err := errors.Join(&statusError{status: 5}, errors.New("holdfast: no answer"))
-	if got := errorText(err); got != "holdfast: no answer" {
+	if got := errorText("run", err); got != "holdfast: no answer" {
 		t.Errorf("%q", got)
 	}
 	if got := statusOf(err); got != 5 {

@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,13 +20,20 @@ import (
 // probeTimeout bounds how long servers that did not answer are probed.
 const probeTimeout = time.Second
 
-// hint returns what to correct in the URLs of servers after err, or "" if that is not known.
+// hint returns what to correct in the arguments, or in the URLs of servers, after err, or "" if that is
+// not known.
 func hint(ctx context.Context, err error, servers ...credentials) string {
 	switch {
-	case len(servers) == 0:
+	case err == nil || len(servers) == 0:
 		return ""
 	case driver.CodeOf(err) == "MOVED" && servers[0].kind == oneServer:
 		return servers[0].clusterAdvice()
+	case driver.CodeOf(err) == "WRONGTYPE" || strings.Contains(err.Error(), "is of another type"):
+		return "If it is a lock, name its strategy by --strategy: holdfast who shows it."
+	case refusedLogin(err):
+		return loginAdvice(servers)
+	case certificateAdvice(err) != "":
+		return certificateAdvice(err)
 	case driver.CodeOf(err) != "" || errors.Is(err, locker.ErrNotAcquired) || operationStatus(err) != statusUnreachable:
 		return ""
 	}
@@ -46,6 +57,36 @@ func hint(ctx context.Context, err error, servers ...credentials) string {
 	all.Wait()
 	close(hints)
 	return <-hints
+}
+
+// loginAdvice returns what to do about servers one of which refused the login.
+func loginAdvice(servers []credentials) string {
+	without := func(c credentials) bool { return c.password == "" }
+	sentinels := func(c credentials) bool { return c.kind == sentinel }
+	advice := "Correct the password (HOLDFAST_PASSWORD, --password-file), or the user in the URL."
+	if slices.ContainsFunc(servers, without) {
+		advice = "Put the password into HOLDFAST_PASSWORD, or into a file and its name into --password-file."
+	}
+	if slices.ContainsFunc(servers, sentinels) {
+		advice += " That of Sentinels is HOLDFAST_SENTINEL_PASSWORD."
+	}
+	return advice
+}
+
+// certificateAdvice returns what to do about a certificate that has been refused, or "".
+func certificateAdvice(err error) string {
+	if named, ok := errors.AsType[x509.HostnameError](err); ok && named.Certificate != nil {
+		names := slices.Clone(named.Certificate.DNSNames)
+		for _, ip := range named.Certificate.IPAddresses {
+			names = append(names, ip.String())
+		}
+		return fmt.Sprintf("The certificate is for %s: if that is the server, give one of its names by --tls-name.",
+			strings.Join(names, ", "))
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "If the certificate is signed by an authority of your own, give its file by --tls-ca."
+	}
+	return ""
 }
 
 // probe returns what to correct in the URL if the server answers with TLS and the URL is without, or

@@ -119,7 +119,7 @@ func reportOutage(ctx context.Context) context.Context {
 		case info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) || !driver.Transient(info.Err):
 			failing.Store(false)
 		case !failing.Swap(true):
-			warnf("%s; campaigning on", trimPrefix(info.Err))
+			warnf("%s; campaigning on", explain("leader", info.Err))
 		}
 	}})
 }

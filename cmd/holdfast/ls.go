@@ -38,7 +38,7 @@ func newList(o *options) *cobra.Command {
 It scans all keys of the server in small steps, and never blocks it: in a Cluster those of each
 master, in a quorum those of each node. A lock that is acquired or released meanwhile may be missing
 or listed twice.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "at most one PATTERN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern := "*"
 			if len(args) == 1 {
@@ -131,7 +131,7 @@ func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials,
 		if ctx.Err() != nil || !driver.Transient(err) || failed > (len(all)-1)/2 {
 			return err
 		}
-		_ = l.line.above(func() error { warnf("%s", trimPrefix(err)); return nil })
+		_ = l.line.above(func() error { warnf("%s", explain("ls", err)); return nil })
 	}
 	quorum, err := l.c.detector(l.prefix)
 	if err != nil {

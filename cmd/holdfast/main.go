@@ -34,17 +34,25 @@ func execute(args []string) int {
 	o := &options{}
 	root := newRoot(o)
 	root.SetArgs(args)
-	err := root.ExecuteContext(context.Background())
+	cmd, err := root.ExecuteContextC(context.Background())
 	status := statusOf(err)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(stderr, errorText(err))
+		fmt.Fprintln(stderr, errorText(cmd.Name(), err))
 		if status == statusUsage {
-			fmt.Fprintln(stderr, "See: holdfast help")
+			fmt.Fprintln(stderr, seeHelp(cmd))
 		} else if advice := hint(context.Background(), err, o.servers...); advice != "" {
 			fmt.Fprintln(stderr, advice)
 		}
 	}
 	return status
+}
+
+// seeHelp returns how a command is used, and where its flags are described.
+func seeHelp(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return "See: holdfast help"
+	}
+	return "Usage: " + cmd.UseLine() + "\nSee: holdfast help " + cmd.Name()
 }
 
 func newRoot(o *options) *cobra.Command {

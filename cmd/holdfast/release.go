@@ -26,7 +26,7 @@ learns of it at its next renewal, within a third of its TTL, and may go on worki
 it first. At a terminal, release asks first, unless --force is given.
 
 Exit status: 1 if nobody holds the lock, or the question is not answered with yes.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1, "one NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, c, err := o.openInspector()
 			if err != nil {

@@ -51,6 +51,8 @@ func (f *commandFlags) check(cmd *cobra.Command, args []string) (name string, ar
 			cmd.Name())
 	case f.onLost != "kill" && f.onLost != "warn":
 		return "", nil, fmt.Errorf("--on-lost %q: want kill or warn", f.onLost)
+	case f.ttl != 0 && (f.ttl < minTTL || f.ttl > locker.MaxTTL):
+		return "", nil, fmt.Errorf("--ttl %s: want 3ms to 576h (24 days)", f.ttl)
 	case f.grace < 0:
 		return "", nil, fmt.Errorf("--grace %s: want 0 or more", f.grace)
 	case f.connect <= 0:
@@ -76,6 +78,9 @@ func defaultNote(command string) string {
 	note := fmt.Sprintf("%s@%s pid %d: %s", name, host, os.Getpid(), command)
 	return note[:min(len(note), locker.MaxNameLen)]
 }
+
+// minTTL is the shortest lease that strategies grant.
+const minTTL = 3 * time.Millisecond
 
 type runFlags struct {
 	commandFlags

@@ -98,6 +98,3 @@ func statusOf(err error) int {
 		return statusUsage
 	}
 }
-
-// errorText returns what is printed for err, which begins with the program's name.
-func errorText(err error) string { return "holdfast: " + trimPrefix(err) }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 func newWatch(o *options) *cobra.Command {
@@ -24,7 +25,7 @@ last line shows the time that is left, the number of waiting processes, and how 
 followed.
 
 An outage is reported on standard error, and waited out.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1, "one NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if interval <= 0 {
 				return fmt.Errorf("--interval %s: want more than 0", interval)
@@ -67,7 +68,10 @@ func (w *watcher) watch(ctx context.Context, interval time.Duration) error {
 	last := error(nil)
 	for state, err := range locker.Watch(ctx, &w.polls, w.name, interval) {
 		if last = err; err != nil {
-			_ = w.line.above(func() error { warnf("%s", trimPrefix(err)); return nil })
+			if !driver.Transient(err) { // it ends the watch
+				continue
+			}
+			_ = w.line.above(func() error { warnf("%s", explain("watch", err)); return nil })
 			continue
 		}
 		if err := w.show(state); err != nil {
@@ -77,7 +81,7 @@ func (w *watcher) watch(ctx context.Context, interval time.Duration) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return statusOnly(operationStatus(last)) // it was reported, and another attempt would only repeat it
+	return withStatus(last) // another attempt would only repeat it
 }
 
 // show prints a state. At a terminal the last line shows the number of waiters.

@@ -22,7 +22,7 @@ and its fencing token. The strategy of the lock is found by what its key holds, 
 given.
 
 Exit status: 0 if it is held, 1 if it is free; others as of run.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1, "one NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, c, err := o.openInspector()
 			if err != nil {
