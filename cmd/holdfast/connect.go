@@ -225,8 +225,9 @@ func newStrategy(drv driver.Driver, name string, permits int, prefix string) (lo
 	}
 }
 
-// open connects, and returns a Locker that waits and renews, and learns of release.
-func (o *options) open(shared bool) (locker.Locker, connection, error) {
+// open connects, and returns a Locker that waits and renews, and learns of release. Its holds have the
+// note of their time, unless note is nil.
+func (o *options) open(shared bool, note func(since time.Time) string) (locker.Locker, connection, error) {
 	name, permits, err := parseStrategy(o.strategy, shared)
 	if err != nil {
 		return nil, nil, err
@@ -240,7 +241,7 @@ func (o *options) open(shared bool) (locker.Locker, connection, error) {
 		c.close()
 		return nil, nil, err
 	}
-	l, err := holdfast.Wrap(bare, holdfast.Config{})
+	l, err := holdfast.Wrap(noted{bare, note}, holdfast.Config{})
 	if err != nil {
 		c.close()
 		return nil, nil, err

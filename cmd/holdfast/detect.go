@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -36,6 +37,8 @@ type detector struct {
 	drv        driver.Driver
 	prefix     string
 	strategies map[string]locker.Locker
+
+	found atomic.Pointer[string] // the strategy of the lock that was asked for last
 }
 
 var (
@@ -104,6 +107,7 @@ func (d *detector) ask(ctx context.Context, name string, do func(context.Context
 			return err
 		}
 		if err = do(ctx, strategy); !noLock(err) {
+			d.found.Store(&strategy)
 			return err
 		}
 		before = strategy
@@ -153,9 +157,31 @@ func noLock(err error) bool {
 	return errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrInvalid) || driver.CodeOf(err) == "WRONGTYPE"
 }
 
+// inspector is a Locker that shows and ends holds.
+type inspector struct {
+	locker.Locker
+
+	given     string // the strategy that the options name
+	detectors []*detector
+}
+
+// Unwrap returns the Locker.
+func (i *inspector) Unwrap() locker.Locker { return i.Locker }
+
+// shown returns the state of the lock that was asked for last, with its strategy.
+func (i *inspector) shown(s locker.State) shown {
+	strategy := i.given
+	for _, d := range i.detectors {
+		if found := d.found.Load(); found != nil {
+			strategy = *found
+		}
+	}
+	return shown{s, strategy}
+}
+
 // openInspector connects, and returns a Locker that shows and ends holds: of the strategy that the
 // options name, else of any.
-func (o *options) openInspector() (locker.Locker, connection, error) {
+func (o *options) openInspector() (*inspector, connection, error) {
 	name, permits, err := parseStrategy(o.strategy, false)
 	if err != nil {
 		return nil, nil, err
@@ -164,31 +190,36 @@ func (o *options) openInspector() (locker.Locker, connection, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var l locker.Locker
+	var i *inspector
 	if o.strategy != "" {
-		l, err = c.strategy(name, permits, o.prefix)
+		i = &inspector{given: name}
+		i.Locker, err = c.strategy(name, permits, o.prefix)
 	} else {
-		l, err = c.detector(o.prefix)
+		i, err = c.inspector(o.prefix)
 	}
 	if err != nil {
 		c.close()
 		return nil, nil, err
 	}
-	return l, c, nil
+	return i, c, nil
 }
 
-// detector returns a detector for one server, or a quorum of detectors.
-func (c connection) detector(prefix string) (locker.Locker, error) {
+// inspector returns a Locker that shows and ends the holds of any strategy.
+func (c connection) inspector(prefix string) (*inspector, error) {
+	i := &inspector{}
 	var nodes []locker.Locker
 	for _, s := range c {
 		d, err := newDetector(s.drv, prefix)
 		if err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, d)
+		i.detectors, nodes = append(i.detectors, d), append(nodes, d)
 	}
 	if len(nodes) == 1 {
-		return nodes[0], nil
+		i.Locker = nodes[0]
+		return i, nil
 	}
-	return redlock.New(nodes, redlock.Config{})
+	var err error
+	i.Locker, err = redlock.New(nodes, redlock.Config{})
+	return i, err
 }

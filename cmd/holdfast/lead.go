@@ -51,7 +51,7 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 		return err
 	}
 	o.connectTimeout = f.connect
-	l, c, err := o.open(false)
+	l, c, err := o.open(false, f.noteSince)
 	if err != nil {
 		return err
 	}

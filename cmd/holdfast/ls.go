@@ -77,7 +77,7 @@ func (o *options) list(ctx context.Context, pattern string, asJSON bool) error {
 	l.line = startStatusLine(os.Stderr, text)
 	defer l.line.stop()
 	if len(c) == 1 {
-		err = l.scanNode(ctx, o, all[0], 0, pattern, func(name string, s locker.State) error {
+		err = l.scanNode(ctx, o, all[0], 0, pattern, func(name string, s shown) error {
 			return l.print(newLockJSON(name, s), name, describe(s))
 		})
 		return withStatus(err)
@@ -117,7 +117,7 @@ func (l *listing) print(j lockJSON, name, description string) error {
 func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials, pattern string) error {
 	at, failed := map[string][]int{}, 0
 	for i := range all {
-		err := l.scanNode(ctx, o, all[i], i, pattern, func(name string, _ locker.State) error {
+		err := l.scanNode(ctx, o, all[i], i, pattern, func(name string, _ shown) error {
 			if nodes := at[name]; len(nodes) == 0 || nodes[len(nodes)-1] != i { // else it was scanned twice
 				at[name] = append(nodes, i)
 			}
@@ -133,7 +133,7 @@ func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials,
 		}
 		_ = l.line.above(func() error { warnf("%s", explain("ls", err)); return nil })
 	}
-	quorum, err := l.c.detector(l.prefix)
+	quorum, err := l.c.inspector(l.prefix)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials,
 		if err != nil && !undecided {
 			return err
 		}
-		j, what := newLockJSON(name, state), describe(state)
+		j, what := newLockJSON(name, quorum.shown(state)), describe(quorum.shown(state))
 		if undecided {
 			j.Undecided, j.Waiters = true, -1
 		}
@@ -169,7 +169,7 @@ func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials,
 // scanNode calls found for each lock that is held at a node: one server, or all masters of a
 // Cluster.
 func (l *listing) scanNode(
-	ctx context.Context, o *options, cred credentials, node int, pattern string, found func(string, locker.State) error,
+	ctx context.Context, o *options, cred credentials, node int, pattern string, found func(string, shown) error,
 ) error {
 	drv := l.c[node].drv
 	d, err := newDetector(drv, l.prefix)
@@ -194,7 +194,7 @@ func (l *listing) scanNode(
 				return err
 			}
 			l.locks.Add(1)
-			return found(name, state)
+			return found(name, shown{state, strategy})
 		}, func() { l.steps.Add(1) })
 		if err != nil {
 			return err

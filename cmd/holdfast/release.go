@@ -48,7 +48,7 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 			if err != nil {
 				return withStatus(err)
 			}
-			return withStatus(printEnded(stdout, args[0], state, asJSON))
+			return withStatus(printEnded(stdout, args[0], l.shown(state), asJSON))
 		},
 		ValidArgsFunction: o.completeName,
 	}
@@ -58,7 +58,7 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 }
 
 // confirm asks whether the holds of a lock are to end, and returns an error unless they are.
-func confirm(ctx context.Context, l locker.Locker, name string) error {
+func confirm(ctx context.Context, l *inspector, name string) error {
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 		return errors.New("release ends the hold of another: give --force")
 	}
@@ -74,7 +74,7 @@ func confirm(ctx context.Context, l locker.Locker, name string) error {
 	if !state.Held {
 		return &statusError{statusFree, fmt.Errorf("%s: %w", printable(name), locker.ErrNotHeld)}
 	}
-	fmt.Fprintf(stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(state))
+	fmt.Fprintf(stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(l.shown(state)))
 	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return statusOnly(statusFree)

@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,8 @@ type commandFlags struct {
 	connect time.Duration
 	onLost  string
 	note    string
+
+	noteSince func(time.Time) string // if note is empty
 }
 
 func (f *commandFlags) register(cmd *cobra.Command) {
@@ -34,7 +37,7 @@ func (f *commandFlags) register(cmd *cobra.Command) {
 		"how long after SIGTERM the command gets SIGKILL, once the lock is lost")
 	flags.DurationVar(&f.connect, "connect-timeout", 5*time.Second, "how long to try to reach the server at first")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or warn")
-	flags.StringVar(&f.note, "note", "", "what others see of the holder; user, host, process and command if empty")
+	flags.StringVar(&f.note, "note", "", "what others see of the holder; if empty: user, host, process, since when, and the command\nwith its arguments, which may be secret")
 	_ = cmd.RegisterFlagCompletionFunc("on-lost", cobra.FixedCompletions([]string{"kill", "warn"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -60,13 +63,13 @@ func (f *commandFlags) check(cmd *cobra.Command, args []string) (name string, ar
 	}
 	name, argv = args[0], args[1:]
 	if f.note == "" {
-		f.note = defaultNote(argv[0])
+		f.noteSince = newNote(argv)
 	}
 	return name, argv, nil
 }
 
-// defaultNote says who holds a lock. The arguments of the command may be secret.
-func defaultNote(command string) string {
+// newNote returns a function that says who holds a lock: for which command, and since when.
+func newNote(argv []string) func(since time.Time) string {
 	name := "?"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -75,8 +78,30 @@ func defaultNote(command string) string {
 	if err != nil {
 		host = "?"
 	}
-	note := fmt.Sprintf("%s@%s pid %d: %s", name, host, os.Getpid(), command)
-	return note[:min(len(note), locker.MaxNameLen)]
+	return func(since time.Time) string {
+		note := fmt.Sprintf("%s@%s pid %d since %s: %s", name, host, os.Getpid(), since.UTC().Format(time.RFC3339),
+			strings.Join(argv, " "))
+		return strings.ToValidUTF8(note[:min(len(note), locker.MaxNameLen)], "")
+	}
+}
+
+// noted is a Locker whose attempts have the note of their time, if there is such a function: so a hold
+// says since when it is.
+type noted struct {
+	locker.Locker
+
+	note func(time.Time) string
+}
+
+// Unwrap returns the Locker without that.
+func (n noted) Unwrap() locker.Locker { return n.Locker }
+
+// Acquire implements locker.Locker.
+func (n noted) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if n.note != nil {
+		req.Note = n.note(time.Now())
+	}
+	return n.Locker.Acquire(ctx, req)
 }
 
 // minTTL is the shortest lease that strategies grant.
@@ -152,7 +177,7 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 		return err
 	}
 	o.connectTimeout = f.connect
-	l, c, err := o.open(f.shared)
+	l, c, err := o.open(f.shared, f.noteSince)
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,19 @@ func jsonFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON, one value per line")
 }
 
+// shown is what the commands show of a lock: its state, and the strategy of its key, "" if that is
+// not known.
+type shown struct {
+	locker.State
+
+	strategy string
+}
+
 // lockJSON is a lock in JSON. Times are in seconds.
 type lockJSON struct {
 	Name     string  `json:"name"`
 	Held     bool    `json:"held"`
+	Strategy string  `json:"strategy,omitempty"`
 	Mode     string  `json:"mode,omitempty"`
 	Owner    string  `json:"owner,omitempty"`
 	Note     string  `json:"note,omitempty"`
@@ -34,7 +43,7 @@ type lockJSON struct {
 	Undecided bool     `json:"undecided,omitempty"` // too few nodes of a quorum answered: Held is not known
 }
 
-func newLockJSON(name string, s locker.State) lockJSON {
+func newLockJSON(name string, s shown) lockJSON {
 	j := lockJSON{
 		Name: strings.ToValidUTF8(name, "\uFFFD"), Held: s.Held, Fence: s.Fence, Permits: s.Permits, Waiters: s.Waiters,
 	}
@@ -44,12 +53,15 @@ func newLockJSON(name string, s locker.State) lockJSON {
 	if s.Held {
 		j.Mode, j.Owner, j.Note, j.Holds, j.Left = s.Mode.String(), s.Owner, s.Note, s.Holds, s.Left.Seconds()
 		j.Released = s.Holds == 0
+		if s.strategy != anyString {
+			j.Strategy = s.strategy
+		}
 	}
 	return j
 }
 
 // printState prints who holds a lock.
-func printState(w io.Writer, name string, s locker.State, asJSON bool) error {
+func printState(w io.Writer, name string, s shown, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, newLockJSON(name, s))
 	}
@@ -58,7 +70,7 @@ func printState(w io.Writer, name string, s locker.State, asJSON bool) error {
 }
 
 // printEnded prints what release ended: the state of the lock before. Another may hold it by now.
-func printEnded(w io.Writer, name string, before locker.State, asJSON bool) error {
+func printEnded(w io.Writer, name string, before shown, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, struct {
 			Name  string   `json:"name"`
@@ -74,7 +86,7 @@ func printEnded(w io.Writer, name string, before locker.State, asJSON bool) erro
 }
 
 // describe says in words who holds a lock.
-func describe(s locker.State) string {
+func describe(s shown) string {
 	if !s.Held {
 		return "free" + waiting(s) + fence(s)
 	}
@@ -85,7 +97,7 @@ func describe(s locker.State) string {
 	}
 	switch {
 	case s.Holds == 0:
-		return fmt.Sprintf("released, but its minimum hold keeps it taken, %s%s%s", left, waiting(s), fence(s))
+		return fmt.Sprintf("released, but its minimum hold keeps it taken, %s%s%s%s", left, waiting(s), strategy(s), fence(s))
 	case s.Permits > 0:
 		fmt.Fprintf(&b, "%d of %d permits held in %d holds", s.Permits-s.Free, s.Permits, s.Holds)
 	case s.Holds > 1:
@@ -93,7 +105,7 @@ func describe(s locker.State) string {
 	default:
 		fmt.Fprintf(&b, "held %s", s.Mode)
 	}
-	fmt.Fprintf(&b, ", %s%s", left, waiting(s))
+	fmt.Fprintf(&b, ", %s%s%s", left, waiting(s), strategy(s))
 	if s.Owner != "" {
 		fmt.Fprintf(&b, ", owner %s", printable(s.Owner))
 	}
@@ -104,14 +116,26 @@ func describe(s locker.State) string {
 }
 
 // waiting says how many processes wait.
-func waiting(s locker.State) string {
+func waiting(s shown) string {
 	if s.Waiters <= 0 {
 		return ""
 	}
 	return fmt.Sprintf(", %d waiting", s.Waiters)
 }
 
-func fence(s locker.State) string {
+// strategy says of which strategy a lock is.
+func strategy(s shown) string {
+	switch s.strategy {
+	case "":
+		return ""
+	case anyString:
+		return ", of another library, or no lock"
+	default:
+		return ", strategy " + s.strategy
+	}
+}
+
+func fence(s shown) string {
 	if s.Fence == 0 {
 		return ""
 	}

@@ -37,7 +37,7 @@ An outage is reported on standard error, and waited out.`,
 			defer c.close()
 			ctx, cancel := untilSignal(cmd.Context())
 			defer cancel(nil)
-			w.name, w.polls = args[0], polls{Locker: l}
+			w.name, w.polls, w.shown = args[0], polls{Locker: l}, l.shown
 			return w.watch(ctx, interval)
 		},
 		ValidArgsFunction: o.completeName,
@@ -52,6 +52,7 @@ type watcher struct {
 	name   string
 	asJSON bool
 	polls  polls
+	shown  func(locker.State) shown
 
 	line       *statusLine
 	succession succession
@@ -98,9 +99,9 @@ func (w *watcher) show(s locker.State) error {
 	w.printed = &s
 	return w.line.above(func() error {
 		if w.asJSON {
-			return printJSON(stdout, watchJSON{time.Now().Format(time.RFC3339Nano), newLockJSON(w.name, s), count})
+			return printJSON(stdout, watchJSON{time.Now().Format(time.RFC3339Nano), newLockJSON(w.name, w.shown(s)), count})
 		}
-		_, err := fmt.Fprintf(stdout, "%s  %s  %s%s\n", time.Now().Format(time.TimeOnly), printable(w.name), describe(s), handOvers(count))
+		_, err := fmt.Fprintf(stdout, "%s  %s  %s%s\n", time.Now().Format(time.TimeOnly), printable(w.name), describe(w.shown(s)), handOvers(count))
 		return printed(err)
 	})
 }

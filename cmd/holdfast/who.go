@@ -18,8 +18,8 @@ func newWho(o *options) *cobra.Command {
 		Use:   "who NAME",
 		Short: "Show who holds a lock",
 		Long: `Show who holds a lock, how, for how long unless renewed, the number of processes that wait,
-and its fencing token. The strategy of the lock is found by what its key holds, unless --strategy is
-given.
+its strategy, the holder's note, and its fencing token. The strategy is found by what the key holds,
+unless --strategy is given. run and leader note user, host, process, since when, and the command.
 
 Exit status: 0 if it is held, 1 if it is free; others as of run.`,
 		Args: takes(1, 1, "one NAME"),
@@ -35,7 +35,7 @@ Exit status: 0 if it is held, 1 if it is free; others as of run.`,
 			if err != nil {
 				return withStatus(err)
 			}
-			if err := printState(stdout, args[0], state, asJSON); err != nil {
+			if err := printState(stdout, args[0], l.shown(state), asJSON); err != nil {
 				return withStatus(err)
 			}
 			if !state.Held {

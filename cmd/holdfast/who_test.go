@@ -4,9 +4,13 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -115,7 +119,7 @@ func TestLeaderOutage(t *testing.T) {
 func TestFullSemaphoreJSON(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	check.Must(t, printState(&b, "full", locker.State{Held: true, Holds: 2, Permits: 2}, true))
+	check.Must(t, printState(&b, "full", shown{State: locker.State{Held: true, Holds: 2, Permits: 2}}, true))
 	if !strings.Contains(b.String(), `"permits":2,"free":0`) {
 		t.Error(b.String())
 	}
@@ -163,6 +167,44 @@ func TestList(t *testing.T) {
 		}
 		if len(got) != 4 {
 			t.Errorf("%s lists %s", client, out)
+		}
+	}
+}
+
+// who shows since when a lock is held, by which strategy, and for which command.
+func TestWhoShowsCommand(t *testing.T) {
+	t.Parallel()
+	env := here(t)
+	for _, strategy := range strategyNames {
+		spec := strings.Replace(strategy, "semaphore", "semaphore:2", 1)
+		began := time.Now().Truncate(time.Second)
+		p := begin(t, env, "run", "command:"+strategy, "--strategy", spec, "--", "sh", "-c", "echo ready; exec sleep 60")
+		p.line(t)
+		out, errs, status := run(t, env, "who", "command:"+strategy)
+		note := regexp.MustCompile(`, strategy ` + strategy + `, .*note ".*@.* pid ` + strconv.Itoa(p.cmd.Process.Pid) +
+			` since (\S+): sh -c echo ready; exec sleep 60"`).FindStringSubmatch(out)
+		if status != 0 || note == nil {
+			t.Fatalf("%s: status %d, %q: %s", strategy, status, out, errs)
+		}
+		since, err := time.Parse(time.RFC3339, note[1])
+		if err != nil || since.Before(began) || since.After(time.Now()) {
+			t.Errorf("%s: it began at %s, and not in %q: %v", strategy, began, out, err)
+		}
+		if out, _, _ := run(t, env, "who", "command:"+strategy, "--json"); !strings.Contains(out, `"strategy":"`+strategy+`"`) {
+			t.Errorf("%s: %q", strategy, out)
+		}
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		p.end(t)
+	}
+}
+
+// A note is cut between characters if the command is long.
+func TestLongNote(t *testing.T) {
+	t.Parallel()
+	for n := range 3 {
+		note := newNote([]string{strings.Repeat("x", n) + strings.Repeat("\u20ac", locker.MaxNameLen)})(time.Now())
+		if !utf8.ValidString(note) || len(note) > locker.MaxNameLen || len(note) < locker.MaxNameLen-3 {
+			t.Errorf("%d bytes: %q", len(note), note)
 		}
 	}
 }
