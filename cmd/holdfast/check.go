@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -107,7 +109,7 @@ func (f *checkFlags) run(ctx context.Context, o *options, name string) error {
 	show := func(found ...finding) error {
 		for _, one := range found {
 			worst = worse(worst, one.Level)
-			if err := one.print(stdout, f.asJSON); err != nil {
+			if err := one.print(stdout, f.asJSON, terminalWidth(os.Stdout)); err != nil {
 				return err
 			}
 		}
@@ -175,8 +177,9 @@ func (f finding) at(server string) finding {
 	return f
 }
 
-// print prints a finding, for people on one line, and on another what to do.
-func (f finding) print(w io.Writer, asJSON bool) error {
+// print prints a finding, for people on one line, and on another what to do. Lines that are wider than
+// width are wrapped, unless it is 0.
+func (f finding) print(w io.Writer, asJSON bool, width int) error {
 	if asJSON {
 		return printJSON(w, f)
 	}
@@ -184,9 +187,33 @@ func (f finding) print(w io.Writer, asJSON bool) error {
 	if f.Server != "" {
 		where = f.Server + "  "
 	}
-	_, err := fmt.Fprintf(w, "%-7s  %s%s: %s\n", f.Level, where, f.Check, strings.ReplaceAll(f.Text, "\n", "; "))
-	if err == nil && f.Advice != "" {
-		_, err = fmt.Fprintf(w, "         %s\n", f.Advice)
+	const indent = "         "
+	text := f.Check + ": " + strings.ReplaceAll(f.Text, "\n", "; ")
+	lines := wrap(fmt.Sprintf("%-7s  %s", f.Level, where), text, indent, width)
+	if f.Advice != "" {
+		lines += wrap(indent, f.Advice, indent, width)
 	}
+	_, err := io.WriteString(w, lines)
 	return printed(err)
+}
+
+// wrap returns text as lines of at most width characters, unless a word is longer or width is 0. They
+// begin with first and then with indent.
+func wrap(first, text, indent string, width int) string {
+	if width <= 0 {
+		return first + text + "\n"
+	}
+	var b strings.Builder
+	line, words := first, 0
+	for word := range strings.FieldsSeq(text) {
+		if words > 0 && utf8.RuneCountInString(line+" "+word) > width {
+			b.WriteString(line + "\n")
+			line, words = indent, 0
+		}
+		if words > 0 {
+			line += " "
+		}
+		line, words = line+word, words+1
+	}
+	return b.String() + line + "\n"
 }

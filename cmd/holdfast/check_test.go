@@ -39,8 +39,41 @@ func TestFindingIsOneLine(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	f := problem("strategy single", "", "%s", "one\ntwo")
-	if err := f.print(&b, false); err != nil || b.String() != "problem  strategy single: one; two\n" {
+	if err := f.print(&b, false, 0); err != nil || b.String() != "problem  strategy single: one; two\n" {
 		t.Errorf("%q, %v", b.String(), err)
+	}
+}
+
+// At a terminal a finding is wrapped between words. A word that is longer than the line is kept.
+func TestFindingIsWrapped(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 50)
+	for _, test := range []struct {
+		width int
+		want  string
+	}{
+		{40, "" +
+			"problem  h:1  eviction: locks may be\n" +
+			"         evicted while they are held\n" +
+			"         Set noeviction.\n"},
+		{20, "" +
+			"problem  h:1  eviction:\n" +
+			"         locks may\n" +
+			"         be evicted\n" +
+			"         while they\n" +
+			"         are held\n" +
+			"         Set\n" +
+			"         noeviction.\n"},
+		{1000, "problem  h:1  eviction: locks may be evicted while they are held\n         Set noeviction.\n"},
+	} {
+		var b strings.Builder
+		f := problem("eviction", "Set noeviction.", "locks may be evicted while they are held").at("h:1")
+		if err := f.print(&b, false, test.width); err != nil || b.String() != test.want {
+			t.Errorf("width %d:\n%s%v\nwant\n%s", test.width, b.String(), err, test.want)
+		}
+	}
+	if got, want := wrap("* ", "ab "+long+" cd", "  ", 20), "* ab\n  "+long+"\n  cd\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

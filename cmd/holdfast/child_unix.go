@@ -97,6 +97,9 @@ func foregroundTerminal() *os.File {
 	return tty
 }
 
+// inForeground reports whether holdfast may draw on a terminal.
+func inForeground(tty *os.File) bool { return hasTerminal(tty) }
+
 // hasTerminal reports whether holdfast is in the foreground of tty.
 func hasTerminal(tty *os.File) bool {
 	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)

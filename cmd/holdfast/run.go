@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -177,8 +177,14 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 		return err
 	}
 	o.connectTimeout = f.connect
+	servers, err := o.credentials()
+	if err != nil {
+		return err
+	}
+	progress := showWait(name, servers)
 	l, c, err := o.open(f.shared, f.noteSince)
 	if err != nil {
+		progress.stop()
 		return err
 	}
 	defer c.close()
@@ -193,7 +199,8 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 	signals := catchSignals()
 	defer signals.stop()
 	waiting, interrupted := signals.interrupting(ctx)
-	lock, err := acquire(waiting, l, req, f.connect, showHolder)
+	lock, err := acquire(waiting, l, req, f.connect, progress.held)
+	progress.stop()
 	switch sig := interrupted(); {
 	case err == nil && sig != nil: // it came too late to end the acquire
 		lock.DropMinHold()
@@ -266,10 +273,43 @@ func hasName(variable, name string) bool {
 	return len(variable) > len(name) && variable[:len(name)] == name && variable[len(name)] == '='
 }
 
-// showHolder tells a person at a terminal why nothing happens.
-func showHolder(err error) {
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		warnf("%s; waiting", trimPrefix(err))
+// waitLine shows a person at a terminal why nothing happens: that run connects, who holds the lock,
+// and for how long it has waited.
+type waitLine struct {
+	*statusLine
+
+	contended atomic.Bool
+}
+
+// waitShown is the age of a wait from which on it is shown.
+const waitShown = 500 * time.Millisecond
+
+// showWait begins to show the wait for a lock.
+func showWait(name string, servers []credentials) *waitLine {
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.label())
+	}
+	w, began := &waitLine{}, time.Now()
+	w.statusLine = startStatusLine(os.Stderr, func() string {
+		took := time.Since(began)
+		switch {
+		case took < waitShown:
+			return ""
+		case w.contended.Load():
+			return fmt.Sprintf("waiting for %s for %s", printable(name), took.Truncate(time.Second))
+		default:
+			return fmt.Sprintf("connecting to %s for %s", strings.Join(addrs, ", "), took.Truncate(time.Second))
+		}
+	})
+	return w
+}
+
+// held reports the holder.
+func (w *waitLine) held(err error) {
+	w.contended.Store(true)
+	if w.atTerminal() {
+		_ = w.above(func() error { warnf("%s; waiting", trimPrefix(err)); return nil })
 	}
 }
 

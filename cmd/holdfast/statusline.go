@@ -14,7 +14,7 @@ import (
 const redrawEvery = 100 * time.Millisecond
 
 // statusLine is the last line of a terminal, which is drawn again and again. Elsewhere than at a
-// terminal it shows nothing.
+// terminal, and in the background of one, it shows nothing.
 type statusLine struct {
 	file    *os.File
 	text    func() string // "": show nothing
@@ -50,11 +50,23 @@ func startStatusLine(file *os.File, text func() string) *statusLine {
 
 func (l *statusLine) atTerminal() bool { return term.IsTerminal(int(l.file.Fd())) }
 
+// terminalWidth returns the width of a terminal, and 0 if file is none.
+func terminalWidth(file *os.File) int {
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 // draw replaces the line. The mutex is held.
 func (l *statusLine) draw() {
 	l.erase()
 	text := l.text()
-	if width, _, err := term.GetSize(int(l.file.Fd())); err == nil && width > 0 {
+	if !inForeground(l.file) {
+		return
+	}
+	if width := terminalWidth(l.file); width > 0 {
 		text = truncate(text, width-1) // a longer one would wrap, and could not be erased
 	}
 	if text != "" {

@@ -35,6 +35,12 @@ func noTerminal(t *testing.T, err error) {
 // atTerminal starts a session on a terminal of its own.
 func atTerminal(t *testing.T, s *redistest.Server, program string, args ...string) *terminal {
 	t.Helper()
+	return atTerminalOf(t, s, 0, program, args...)
+}
+
+// atTerminalOf is atTerminal with a width, which is not known if 0.
+func atTerminalOf(t *testing.T, s *redistest.Server, width uint16, program string, args ...string) *terminal {
+	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		noTerminal(t, err)
@@ -46,6 +52,9 @@ func atTerminal(t *testing.T, s *redistest.Server, program string, args ...strin
 		_ = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
 		number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
 	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: width}); err != nil {
 		t.Fatal(err)
 	}
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -199,6 +208,41 @@ func TestReleaseAsks(t *testing.T) {
 	term.send(t, "yes\n", "another hold followed", 1)
 	if !held(t, s, "asked") {
 		t.Error("it ends a hold that it has not shown")
+	}
+}
+
+// At a terminal, run shows that it connects, and then who holds the lock and for how long it has
+// waited.
+func TestRunShowsWait(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	holder := begin(t, at(s.Addr()), "run", "shown", "--note", "holder", "--", "sh", "-c", "echo ready; exec sleep 60")
+	holder.line(t)
+	term := atTerminal(t, s, "", "run", "shown", "--", "sh", "-c", "echo en\"\"d")
+	term.send(t, "", `note "holder", for`, 1)
+	term.send(t, "", "waiting for shown for ", 2)
+	_ = holder.cmd.Process.Signal(syscall.SIGTERM)
+	holder.end(t)
+	term.send(t, "", "end", 1)
+
+	if err := s.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	term = atTerminal(t, s, "", "run", "shown", "--connect-timeout", "1m", "--", "true")
+	term.send(t, "", "connecting to "+s.Addr()+" for ", 2)
+}
+
+// At a terminal, check wraps at words.
+func TestCheckWraps(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	term := atTerminalOf(t, s, 60, "", "check", "--strategy", "single")
+	term.send(t, "", "release wakes the next", 1)
+	term.send(t, "", "within", 1)
+	for line := range strings.Lines(term.out.String()) {
+		if len(strings.TrimRight(line, "\r\n")) > 60 {
+			t.Errorf("%q", line)
+		}
 	}
 }
 
