@@ -80,9 +80,13 @@ func (o *options) list(ctx context.Context, pattern string, asJSON bool) error {
 		err = l.scanNode(ctx, o, all[0], 0, pattern, func(name string, s shown) error {
 			return l.print(newLockJSON(name, s), name, describe(s))
 		})
-		return withStatus(err)
+	} else {
+		err = l.listQuorum(ctx, o, all, pattern)
 	}
-	return withStatus(l.listQuorum(ctx, o, all, pattern))
+	if err == nil && !l.printed && !asJSON {
+		_ = l.line.above(func() error { warnf("no lock is held whose name matches %q", pattern); return nil })
+	}
+	return withStatus(err)
 }
 
 // listing prints locks, and counts.
@@ -93,6 +97,7 @@ type listing struct {
 	line   *statusLine
 
 	steps, locks atomic.Int64
+	printed      bool
 }
 
 // scanStep is how many keys a step of a scan looks at, about: the COUNT of scan.lua.
@@ -103,6 +108,7 @@ func (l *listing) progress() string {
 }
 
 func (l *listing) print(j lockJSON, name, description string) error {
+	l.printed = true
 	return l.line.above(func() error {
 		if l.asJSON {
 			return printJSON(stdout, j)

@@ -42,6 +42,20 @@ func TestListRefused(t *testing.T) {
 	}
 }
 
+// ls of nothing says so, and not as JSON.
+func TestListNothing(t *testing.T) {
+	t.Parallel()
+	for _, env := range [][]string{here(t), {"HOLDFAST_NODES=" + nodes(t)}} {
+		out, errs, status := run(t, env, "ls", "nothing:*")
+		if status != 0 || out != "" || errs != "holdfast: no lock is held whose name matches \"nothing:*\"\n" {
+			t.Errorf("status %d, %q, %q", status, out, errs)
+		}
+		if out, errs, status := run(t, env, "ls", "nothing:*", "--json"); status != 0 || out != "" || errs != "" {
+			t.Errorf("as JSON: status %d, %q, %q", status, out, errs)
+		}
+	}
+}
+
 // In a Cluster ls lists the locks of every master, over each client.
 func TestListCluster(t *testing.T) {
 	t.Parallel()
