@@ -95,6 +95,11 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 		}
 	}()
 
+	if !f.asJSON {
+		if _, err := fmt.Fprint(stdout, f.describe(o, name)); err != nil {
+			return printed(err)
+		}
+	}
 	title, began := "", time.Now()
 	progress := startStatusLine(os.Stderr, func() string {
 		return fmt.Sprintf("[%s] %s", bar(time.Since(began).Seconds()/(3*b.part).Seconds()), title)
@@ -119,6 +124,19 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 		}
 	}
 	return nil
+}
+
+// describe says what is measured, and over what.
+func (f *benchFlags) describe(o *options, strategy string) string {
+	var addrs []string
+	for _, s := range o.servers {
+		addrs = append(addrs, s.label())
+	}
+	return fmt.Sprintf(`%s over %s at %s, for %d s:
+how long it takes to acquire and release a free lock, in 1 goroutine and in %d of one client,
+and how long after a release the client that waits has the lock (hand-over)
+
+`, strategy, o.client, strings.Join(addrs, ", "), f.seconds, f.goroutines)
 }
 
 // bench measures one strategy over two clients.
