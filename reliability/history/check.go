@@ -227,7 +227,7 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	return o.certain() && o.Outcome != Failed
 }
 
-// sound reports whether o is about a hold that no server may have lost before it returned.
+// certain reports whether o is about a hold that no server may have lost before it returned.
 func (o *op) certain() bool { return o.lease != nil && !o.lease.uncertainAt(o.Return) }
 
 // late reports whether the loss was reported after the Deadline. The client finds that out by

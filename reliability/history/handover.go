@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// inherit finds the holds that were handed over. Their order is that in which the acquires
+// findHandOvers finds the holds that were handed over. Their order is that in which the acquires
 // returned: a waiter may have called before its predecessor.
 func findHandOvers(events []Event, all map[string]*lease) {
 	byOwner := map[string]*lease{}
@@ -36,7 +36,7 @@ func findHandOvers(events []Event, all map[string]*lease) {
 	}
 }
 
-// inherited reports whether the hold was handed over.
+// handedOver reports whether the hold was handed over.
 func (l *lease) handedOver() bool { return l != nil && l.over != nil && l.acquired.From != "" }
 
 // span returns when o may have taken effect. A hold is handed over during the release of the one

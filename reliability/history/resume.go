@@ -14,8 +14,8 @@ type passed struct {
 	lasts  int64  // when the server has ended it at the latest, as far as resumes go
 }
 
-// pass finds the holds that were taken over. Events are in the order of their calls, so those
-// about a hold follow those about the hold that it was taken from.
+// findResumes finds the holds that were taken over. Events are in the order of their calls, so
+// those about a hold follow those about the hold that it was taken from.
 func findResumes(events []Event, all map[string]*lease, r Rules) {
 	for i, e := range events {
 		l := all[e.Over]
@@ -66,7 +66,7 @@ func (l *lease) doubted(e Event) bool {
 	return slices.ContainsFunc(l.doubts, func(d span) bool { return d.meets(e.Call, e.Return) })
 }
 
-// again reports whether the acquire may have been sent more than once. A send that arrives
+// mayBeResent reports whether the acquire may have been sent more than once. A send that arrives
 // after a resume revives the hold.
 func (l *lease) mayBeResent() bool {
 	if l.handedOver() && l.over.mayBeResent() {

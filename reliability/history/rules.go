@@ -78,10 +78,10 @@ type lease struct {
 	passed
 }
 
-// shaky reports whether a server may have lost or revived the hold.
+// uncertain reports whether a server may have lost or revived the hold.
 func (l *lease) uncertain() bool { return l.doubt < never }
 
-// doubtful reports whether an answer to the holder at that time may be due to a loss.
+// uncertainAt reports whether an answer to the holder at that time may be due to a loss.
 func (l *lease) uncertainAt(at int64) bool { return at >= l.doubt }
 
 // leases returns the holds of a history, by their names.

@@ -66,7 +66,8 @@ func (r Rules) step(s state, o *op) (bool, state) {
 	return true, s
 }
 
-// told checks whether the answer of an operation that needs the hold agrees with its existence.
+// matchesHold checks whether the answer of an operation that needs the hold agrees with its
+// existence.
 func matchesHold(s state, o *op) bool {
 	switch o.Outcome {
 	case OK:
