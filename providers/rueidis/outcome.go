@@ -17,7 +17,7 @@ import (
 )
 
 // outcome returns nil if a command was answered with anything but an error, otherwise an error as
-// package driver means it. closing is what a.closing was before the command was sent.
+// package driver means it. closing is what d.closing was before the command was sent.
 func (d *rueidisDriver) outcome(ctx context.Context, res rueidis.RedisResult, closing bool) error {
 	if err := res.NonRedisError(); err != nil {
 		return d.unanswered(ctx, err, closing)
