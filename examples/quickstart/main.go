@@ -208,17 +208,23 @@ func (w *worker) traced(ctx context.Context) context.Context {
 	var last string
 	return locktrace.With(ctx, &locktrace.Trace{
 		Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
-			var held *locker.ContentionError
-			if !errors.As(info.Err, &held) {
-				return
-			}
-			if holder := held.Owner + ", " + held.Note; holder != last {
+			if holder := holderOf(info.Err); holder != "" && holder != last {
 				last = holder
 				w.log.printf(w.name, "waits", "for %s", holder)
 			}
 		},
 		Lost: func(_ context.Context, info locktrace.LostInfo) { w.log.printf(w.name, "LOST", "%v", info.Err) },
 	})
+}
+
+// holderOf returns who holds the lock, or "" if a refusal does not say: the lock may have been
+// released, and kept for the first waiter.
+func holderOf(err error) string {
+	held, ok := errors.AsType[*locker.ContentionError](err)
+	if !ok || held.Owner == "" {
+		return ""
+	}
+	return held.Owner + ", " + held.Note
 }
 
 // pause waits for d, or until ctx ends, as it does when the lock is lost.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
@@ -24,6 +25,22 @@ func checkRun(t *testing.T, args ...string) {
 	}
 	if n := strings.Count(out, " counts "); n != 12 {
 		t.Errorf("%d rounds are told of, want 12:\n%s", n, out)
+	}
+}
+
+// A refusal that names nobody is not printed: a holder may have released in between.
+func TestHolderOf(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"redigo, round 1": &locker.ContentionError{Owner: "redigo", Note: "round 1"},
+		"":                &locker.ContentionError{},
+	} {
+		if got := holderOf(err); got != want {
+			t.Errorf("holderOf(%v) = %q, want %q", err, got, want)
+		}
+	}
+	if got := holderOf(nil); got != "" {
+		t.Errorf("without an error: %q", got)
 	}
 }
 
