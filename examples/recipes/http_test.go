@@ -18,6 +18,7 @@ import (
 )
 
 const (
+	patience  = time.Second      // how long a request waits for an answer of the lock server
 	usualWork = 5 * time.Second  // how long the work takes as a rule
 	outage    = 10 * time.Second // nobody knows how long an outage lasts; ask again at this pace
 )
@@ -26,8 +27,8 @@ const (
 func charge(l locker.Locker, work func(ctx context.Context, invoice string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		invoice := r.PathValue("id")
-		// With MaxWait instead of NoWait it would wait that long for another request.
-		req := locker.Request{Name: "invoice:" + invoice, NoWait: true}
+		// NoWait: another holder is answered at once. MaxWait: so is, soon, a server that is silent.
+		req := locker.Request{Name: "invoice:" + invoice, NoWait: true, MaxWait: patience}
 		var ran bool
 		var failed error // the work's own error
 		err := locker.Do(r.Context(), l, req, func(ctx context.Context, _ *locker.Lock) error {
@@ -129,6 +130,7 @@ func TestHTTP(t *testing.T) {
 		given func(*testing.T, *lockertest.Locker)
 		work  func(*lockertest.Locker) error
 		want  string
+		after time.Duration // how long the answer takes
 	}{
 		"free":                           {want: "200"},
 		"the work fails":                 {work: func(*lockertest.Locker) error { return errors.New("no money") }, want: "500"},
@@ -138,7 +140,7 @@ func TestHTTP(t *testing.T) {
 		"held for less than a second":    {given: hold(locker.Request{TTL: 10 * time.Millisecond}), want: "409 Retry-After: 1"},
 		"kept taken for its minimum":     {given: released, want: "409 Retry-After: 30"},
 		"the server is down":             {given: outageOf(lockertest.Refused), want: "503 Retry-After: 10"},
-		"the server does not answer":     {given: outageOf(lockertest.Silent), want: "503 Retry-After: 10"},
+		"the server does not answer":     {given: outageOf(lockertest.Silent), want: "503 Retry-After: 10", after: patience},
 		"the lock is lost":               {work: func(locks *lockertest.Locker) error { locks.Expire("invoice:42"); return nil }, want: "500"},
 		"the release alone fails":        {work: func(locks *lockertest.Locker) error { locks.FailRelease(errors.New("reset")); return nil }, want: "200"},
 		"the server goes down meanwhile": {work: func(locks *lockertest.Locker) error { locks.SetOutage(lockertest.Refused); return nil }, want: "200"},
@@ -154,8 +156,12 @@ func TestHTTP(t *testing.T) {
 				if tt.given != nil {
 					tt.given(t, locks)
 				}
+				began := time.Now()
 				if got := post(charge(locker.Must(holdfast.Wrap(locks, holdfast.Config{})), work)); got != tt.want {
 					t.Errorf("the answer is %s, want %s", got, tt.want)
+				}
+				if took := time.Since(began); took != tt.after {
+					t.Errorf("the answer takes %v, want %v", took, tt.after)
 				}
 				locks.SetOutage(lockertest.NoOutage)
 			})
