@@ -7,6 +7,7 @@ replace github.com/holdfast-go/holdfast => ../../
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/bsm/redislock v0.9.4
+	github.com/cenkalti/backoff/v4 v4.3.0
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/ncruces/go-sqlite3 v0.32.0
@@ -19,7 +20,6 @@ require (
 )
 
 require (
-	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
