@@ -1,0 +1,126 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+)
+
+// cache keeps what is expensive to compute in a store that several processes share. They read side
+// by side, and one computes what is missing.
+type cache struct {
+	locks   locker.Locker // of rwhash
+	load    func(ctx context.Context, key string) (value string, ok bool, err error)
+	store   func(ctx context.Context, key, value string) error
+	compute func(ctx context.Context, key string) (string, error)
+}
+
+// get returns the value of key, and computes it if it is missing.
+func (c cache) get(ctx context.Context, key string) (value string, err error) {
+	var ok, upgraded bool
+	err = locker.Do(ctx, c.locks, locker.Request{Name: "cache:" + key, Mode: locker.Shared}, func(ctx context.Context, lock *locker.Lock) error {
+		if value, ok, err = c.load(ctx, key); ok || err != nil {
+			return err
+		}
+		// Nobody else reads: this reader becomes the writer, and nobody writes in between. If others
+		// read, it fails at once: two readers that waited for each other would wait for ever.
+		switch err := lock.Upgrade(ctx); {
+		case errors.Is(err, locker.ErrNotAcquired):
+			return nil
+		case err != nil:
+			return err
+		}
+		upgraded = true
+		value, err = c.fill(ctx, key)
+		return err
+	})
+	if err != nil || ok || upgraded {
+		return value, err
+	}
+	// The shared hold is released by now, so that the lock can become free for a writer.
+	err = locker.Do(ctx, c.locks, locker.Request{Name: "cache:" + key}, func(ctx context.Context, _ *locker.Lock) error {
+		if value, ok, err = c.load(ctx, key); ok || err != nil {
+			return err // another process was faster
+		}
+		value, err = c.fill(ctx, key)
+		return err
+	})
+	return value, err
+}
+
+// fill computes and stores a value. The caller holds the lock alone.
+func (c cache) fill(ctx context.Context, key string) (string, error) {
+	value, err := c.compute(ctx, key)
+	if err == nil {
+		err = c.store(ctx, key, value)
+	}
+	return value, err
+}
+
+// newCache returns a cache over a map, and counts what it computes.
+func newCache(b *backend, computed *atomic.Int64) cache {
+	var values sync.Map
+	strategy := locker.Must(rwhash.New(b.driver, rwhash.Config{}))
+	return cache{
+		locks: locker.Must(holdfast.Wrap(strategy, holdfast.Config{})),
+		load: func(_ context.Context, key string) (string, bool, error) {
+			value, ok := values.Load(key)
+			text, _ := value.(string)
+			return text, ok, nil
+		},
+		store: func(_ context.Context, key, value string) error { values.Store(key, value); return nil },
+		compute: func(_ context.Context, key string) (string, error) {
+			computed.Add(1)
+			return "report of " + key, nil
+		},
+	}
+}
+
+// A value is computed once, and read by all.
+func Example_cache() {
+	b := connect()
+	defer b.close()
+	var computed atomic.Int64
+	c := newCache(b, &computed)
+	for range 3 {
+		fmt.Println(c.get(context.Background(), "march"))
+	}
+	fmt.Println("computed:", computed.Load())
+	// Output:
+	// report of march <nil>
+	// report of march <nil>
+	// report of march <nil>
+	// computed: 1
+}
+
+// Many that miss a value at once compute it once, whoever else reads meanwhile.
+func TestCache(t *testing.T) {
+	t.Parallel()
+	b := connect()
+	t.Cleanup(b.close)
+	var computed atomic.Int64
+	c := newCache(b, &computed)
+	reader := locker.Must(c.locks.Acquire(t.Context(), locker.Request{Name: "cache:march", Mode: locker.Shared}))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if value, err := c.get(t.Context(), "march"); value != "report of march" || err != nil {
+				t.Errorf("%q, %v", value, err)
+			}
+		})
+	}
+	if err := reader.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	if computed.Load() != 1 {
+		t.Errorf("it was computed %d times", computed.Load())
+	}
+}
