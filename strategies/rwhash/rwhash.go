@@ -11,6 +11,10 @@ import (
 // differs from the handle's is ErrInvalid. Inspect takes time that grows with the number of holds,
 // and returns the owner, the note and the rest of the lease of the hold that ends last; it answers
 // with an error for a key that is not a lock of this package.
+//
+// It is the type [keylock.Locker], with these methods: Acquire, AcquireBatch, FindHolds, Inspect,
+// Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
+// find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
 type Locker = keylock.Locker
 
 // New returns a Locker that locks through drv. Errors: ErrInvalid; errors.ErrUnsupported for a

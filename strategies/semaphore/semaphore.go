@@ -9,6 +9,10 @@ import (
 // lease of the hold that ends last, the number of holds, the limit, and the number of free permits.
 // It returns an error for a key that is not a semaphore. State.Fence is zero, since each hold has a
 // fencing token of its own.
+//
+// It is the type [keylock.Locker], with these methods: Acquire, AcquireBatch, FindHolds, Inspect,
+// Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
+// find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
 type Locker = keylock.Locker
 
 // LimitError is returned by an acquire that finds another limit than Config.Permits, unless
