@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -80,6 +81,35 @@ func TestQuotedCode(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("no page quotes code")
+	}
+}
+
+// The comment of a package that names a page of docs links to it, and the page exists.
+func TestPagesAreLinked(t *testing.T) {
+	t.Parallel()
+	const site = "https://github.com/holdfast-go/holdfast/blob/main/"
+	found := 0
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "internal" || len(entry.Name()) > 1 && entry.Name()[0] == '.'):
+			return filepath.SkipDir
+		case entry.Name() != "doc.go" && entry.Name() != "main.go":
+			return nil
+		}
+		comment, _, _ := strings.Cut(read(t, path), "\npackage ")
+		for _, m := range regexp.MustCompile(`(\S?)(docs/[\w-]+\.md)`).FindAllStringSubmatch(comment, -1) {
+			found++
+			if !strings.Contains(comment, "\n// ["+m[2]+"]: "+site+m[2]) || m[1] != "[" && m[1] != "/" {
+				t.Errorf("%s: %s is not a link", path, m[2])
+			}
+			read(t, filepath.FromSlash(m[2]))
+		}
+		return nil
+	})
+	if err != nil || found == 0 {
+		t.Errorf("%d pages found: %v", found, err)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package conformance is the suite for locks. Every strategy of Holdfast passes it, and so can one
-// of your own. It checks the contracts of docs/contracts.md. One test runs it:
+// of your own. It checks the contracts of [docs/contracts.md]. One test runs it:
 //
 //	func TestLocks(t *testing.T) {
 //		conformance.Run(t, conformance.Harness{
@@ -45,4 +45,6 @@
 // lock_*.go has the contracts of a lock, and quorum*.go those of a quorum. *_tools.go has the
 // methods of caseT; those that it shares with drivertest are in internal/suite. mutant_*_test.go
 // runs the suite on flawed algorithms, and names the cases that must fail on each.
+//
+// [docs/contracts.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/contracts.md
 package conformance

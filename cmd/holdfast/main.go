@@ -10,8 +10,10 @@
 //	holdfast bench                     measures the server
 //	holdfast conformance               runs the tests of the contracts against the server
 //
-// The server is named by --url or HOLDFAST_URL. docs/cli.md describes each command, and the exit
+// The server is named by --url or HOLDFAST_URL. [docs/cli.md] describes each command, and the exit
 // statuses.
+//
+// [docs/cli.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/cli.md
 package main
 
 import (

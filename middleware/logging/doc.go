@@ -7,7 +7,7 @@
 //	l = locker.Chain(l, logs)
 //
 // Success is not logged, except for the recovery of something that failed. By default a wait is
-// slow after one second, and a contended lock is logged at the level Debug. docs/observability.md
+// slow after one second, and a contended lock is logged at the level Debug. [docs/observability.md]
 // lists the records.
 //
 // A slow wait is logged when it becomes slow, so that one without end is seen, and again when it
@@ -16,4 +16,6 @@
 // Names of locks and notes of holders are logged. Tokens never are, and owners only with
 // Config.ShowOwner. The ctx of a record is the acquire's, so that a handler can take the trace ID
 // from it.
+//
+// [docs/observability.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/observability.md
 package logging

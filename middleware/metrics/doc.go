@@ -4,8 +4,8 @@
 //	...
 //	l = locker.Chain(l, m)
 //
-// It needs OpenTelemetry's API alone; the program chooses the SDK. docs/observability.md lists the
-// instruments with their attributes and buckets.
+// It needs OpenTelemetry's API alone; the program chooses the SDK. [docs/observability.md] lists
+// the instruments with their attributes and buckets.
 //
 // Every attribute has few values: the mode, the strategy, the provider, the outcome, the type of an
 // error. Names of locks do not appear unless Config.Group maps them to groups.
@@ -21,4 +21,6 @@
 //
 // A lock whose acquisition began before the SDK was installed is not measured. The
 // wait duration includes the time that the attempts take.
+//
+// [docs/observability.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/observability.md
 package metrics

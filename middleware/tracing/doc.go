@@ -2,8 +2,8 @@
 //
 //	l = locker.Chain(l, tracing.New(tracing.Config{})) // of the global TracerProvider
 //
-// It needs OpenTelemetry's API alone; the program chooses the SDK. docs/observability.md lists all
-// that is recorded.
+// It needs OpenTelemetry's API alone; the program chooses the SDK. [docs/observability.md] lists
+// all that is recorded.
 //
 // An acquisition is one span, "acquire lock" (or "resume lock"), with an event for each attempt,
 // each wait and what ended it. A hold is another span, "hold lock". It lasts from the return of
@@ -40,4 +40,6 @@
 // Without an SDK, or if the span is not sampled, nothing is added: no Trace, no note, no second
 // span. The span of a hold ends when the lease does at the latest; that of a lock whose lease never
 // ends lasts until its release.
+//
+// [docs/observability.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/observability.md
 package tracing

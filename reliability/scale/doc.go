@@ -10,5 +10,7 @@
 // the tests check two hundred waiters: strict order with Fair, and that waiters that died or were
 // frozen delay the others by no more than package keylock allows.
 //
-// docs/scale.md has the results of runs.
+// [docs/scale.md] has the results of runs.
+//
+// [docs/scale.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/scale.md
 package scale

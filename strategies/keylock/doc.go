@@ -28,6 +28,8 @@
 //     acquire or a release with such a reply may have left is cleaned up.
 //  10. It reports each attempt to the Trace in the context.
 //
-// What the scripts must do is said in [Spec]; docs/writing-a-strategy.md walks through an example.
-// The suite in package conformance proves a strategy.
+// What the scripts must do is said in [Spec]; [docs/writing-a-strategy.md] walks through an
+// example. The suite in package conformance proves a strategy.
+//
+// [docs/writing-a-strategy.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/writing-a-strategy.md
 package keylock

@@ -8,7 +8,7 @@
 //
 // The algorithm is that of the Redis documentation ("Distributed Locks with Redis", S. Sanfilippo),
 // with what its critics asked for: fencing tokens that increase (M. Kleppmann, "How to do
-// distributed locking", 2016), and deadlines by the monotonic clock. The page docs/redlock.md
+// distributed locking", 2016), and deadlines by the monotonic clock. The page [docs/redlock.md]
 // describes it, and what differs.
 //
 // # What is guaranteed
@@ -79,4 +79,6 @@
 // Concurrent attempts may each acquire some of the nodes, so that none reaches the quorum.
 // middleware/retry keeps them apart by a random delay (Config.WakeJitter); an Acquire without it is
 // one attempt. Wake-ups come from one of the nodes that refused.
+//
+// [docs/redlock.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/redlock.md
 package redlock

@@ -52,7 +52,7 @@
 // A place counts for 5 s after the waiter's last attempt, and for longer where thousands are ahead
 // and it polls more rarely. A woken waiter has 500 ms to try. One that is frozen delays the next
 // one by up to 2.5 s, until the next one polls. The key of the queue expires with the last place in
-// it. docs/contracts.md, contract 12, has the rules.
+// it. [docs/contracts.md], contract 12, has the rules.
 //
 // # Replicas
 //
@@ -76,4 +76,6 @@
 // follow. An unfenced acquire is a script, not a SET, and renewals are not batched. A server or a
 // proxy that refuses WAIT makes every acquire fail. The fencing token that a quorum raises
 // (strategies/redlock) is not waited for.
+//
+// [docs/contracts.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/contracts.md
 package single

@@ -1,6 +1,6 @@
 // Package adapter is the toolkit for writing an adapter of a Redis client: an implementation of
 // driver.Driver. It has the parts that are the same for every client. The page
-// docs/writing-a-provider.md goes through a complete adapter; the Example of this package is a
+// [docs/writing-a-provider.md] goes through a complete adapter; the Example of this package is a
 // small one.
 //
 // # What to implement
@@ -54,4 +54,6 @@
 //
 // Run the suite of package conformance/drivertest. What the client cannot do goes into
 // Harness.Lacks and must return errors.ErrUnsupported.
+//
+// [docs/writing-a-provider.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/writing-a-provider.md
 package adapter
