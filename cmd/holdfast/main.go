@@ -18,7 +18,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 
@@ -39,12 +39,13 @@ func execute(args []string) int {
 	cmd, err := root.ExecuteContextC(context.Background())
 	status := statusOf(err)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(stderr, errorText(cmd.Name(), err))
+		lines := errorText(cmd.Name(), err) + "\n"
 		if status == statusUsage {
-			fmt.Fprintln(stderr, seeHelp(cmd))
+			lines += seeHelp(cmd) + "\n"
 		} else if advice := hint(context.Background(), err, o.servers...); advice != "" {
-			fmt.Fprintln(stderr, advice)
+			lines += advice + "\n"
 		}
+		_, _ = io.WriteString(stderr, lines)
 	}
 	return status
 }

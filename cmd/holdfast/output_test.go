@@ -12,12 +12,12 @@ import (
 func TestPrintedTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	const odd = "a\x1b[31m\u009b31m\u202e\U000e0041b\r\xff\u2028"
-	for name, print := range map[string]func(w *strings.Builder) error{
+	for name, write := range map[string]func(w *strings.Builder) error{
 		"text": func(w *strings.Builder) error { _, err := fmt.Fprintln(escaper{w}, odd); return err },
 		"JSON": func(w *strings.Builder) error { return printJSON(escaper{w}, map[string]string{"note": odd}) },
 	} {
 		var b strings.Builder
-		if err := print(&b); err != nil {
+		if err := write(&b); err != nil {
 			t.Fatal(err)
 		}
 		got := b.String()
@@ -54,7 +54,7 @@ func TestServerTextIsEscaped(t *testing.T) {
 				return
 			}
 			go func() {
-				defer c.Close() //nolint:errcheck // it only answers
+				defer c.Close()
 				for part := make([]byte, 4096); ; {
 					if _, err := c.Read(part); err != nil {
 						return

@@ -74,7 +74,7 @@ func confirm(ctx context.Context, l *inspector, name string) error {
 	if !state.Held {
 		return &statusError{statusFree, fmt.Errorf("%s: %w", printable(name), locker.ErrNotHeld)}
 	}
-	fmt.Fprintf(stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(l.shown(state)))
+	_, _ = fmt.Fprintf(stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(l.shown(state)))
 	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return statusOnly(statusFree)

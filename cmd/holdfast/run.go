@@ -313,7 +313,9 @@ func (w *waitLine) held(err error) {
 	}
 }
 
-func warnf(format string, args ...any) { fmt.Fprintf(stderr, "holdfast: "+format+"\n", args...) }
+func warnf(format string, args ...any) {
+	_, _ = fmt.Fprintf(stderr, "holdfast: "+format+"\n", args...)
+}
 
 // start says which command to start.
 type start struct {

@@ -1,4 +1,3 @@
-//nolint:forbidigo // fake time
 package recipes_test
 
 import (
