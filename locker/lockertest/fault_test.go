@@ -169,23 +169,26 @@ func TestHold(t *testing.T) {
 	acquire(t, l, locker.Request{Name: "a"})
 }
 
-// A resume that is undone leaves the hold to whom it was taken from, with the lease that it had
-// by then. No resume shortens a lease.
-func TestUndoOfAResume(t *testing.T) {
+// An acquire that is undone leaves nothing. A resume that is undone leaves the hold to its former
+// holder, with the lease that it had by then. No resume shortens a lease.
+func TestUndo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := lockertest.New()
 		old := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
-		resumed := acquire(t, l, locker.Request{Name: "a", TTL: time.Hour, Resume: old.Handle()})
-		resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-			_, err := inner.Do(t.Context(), lease.Op{Kind: lease.OpUndo}) // as a quorum does whose other nodes failed
+		undo := func(lock *locker.Lock) { // as a quorum does whose other nodes failed
+			_, err := lock.Hold().Lease().Do(t.Context(), lease.Op{Kind: lease.OpUndo})
 			check.Error(t, "undo", err)
-			return inner
-		})
+		}
+		undo(acquire(t, l, locker.Request{Name: "a", TTL: time.Hour, Resume: old.Handle()}))
 		check.Error(t, "renewal by the old one", old.Renew(t.Context(), 0))
 		acquire(t, l, locker.Request{Name: "a", TTL: time.Minute, Resume: old.Handle()})
 		if s := inspect(t, l, "a"); s.Left != time.Hour {
 			t.Errorf("state %+v, want it held for an hour", s)
+		}
+		undo(acquire(t, l, locker.Request{Name: "b"}))
+		if s := inspect(t, l, "b"); s.Held {
+			t.Errorf("state %+v after an acquire was undone", s)
 		}
 	})
 }

@@ -146,6 +146,9 @@ func TestBreakAfterAnOutage(t *testing.T) {
 			check.Error(t, "FindHolds", err)
 			l.SetOutage(lockertest.Silent)
 			check.Error(t, "Break in the outage", end(t.Context()), locker.ErrUnknownOutcome)
+			l.SetOutage(lockertest.Refused)
+			_, err = locker.Break(t.Context(), l, name)
+			check.Error(t, "Break that finds nothing out", err, driver.ErrNotSent)
 			if name == "b" {
 				<-lock.Done()
 				l.Hold(locker.Request{Name: name})
