@@ -43,7 +43,7 @@ var cases = slices.Concat(
 	leaseCases, renewalCases, fenceCases, waitCases, placeCases, handOverCases,
 	modeCases, convertCases, permitCases, quorumCases, successionCases, severalCases,
 	namedCases, leaderCases, minHoldCases, misuseCases, breakCases, watchCases, noteCases,
-	besideCases,
+	besideCases, closeCases,
 )
 
 // applies reports whether the strategy of h must pass c.

@@ -189,11 +189,20 @@ func TestQuorumMutants(t *testing.T) {
 	}
 	stealing := oneKey
 	lua("if held then return {0, redis.call('PTTL', KEYS[1]), held} end", "")(&stealing)
+	unkeptNodes := func(nodes []locker.Locker, need int, bound Timeouts) (locker.Locker, error) {
+		nodes = slices.Clone(nodes)
+		for i := range nodes {
+			nodes[i] = unkept{nodes[i]}
+		}
+		return newRedlock(nodes, need, bound)
+	}
 	everyNode := func(nodes []locker.Locker, _ int, bound Timeouts) (locker.Locker, error) {
 		return newRedlock(nodes, len(nodes), bound)
 	}
 	m.add("a quorum of nodes that look at nothing", majorityOf(stealing), majorityOf(oneKey), "quorums that race exclude each other")
 	m.add("a quorum that needs every node", &Harness{Dial: plain, NewQuorum: everyNode}, sound,
 		"a quorum goes on with two of five nodes down")
+	m.add("an attempt that Close of a node does not wait for", &Harness{Dial: plain, NewQuorum: unkeptNodes}, sound,
+		"close of a node waits until a quorum's attempt is undone")
 	m.convict()
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // several is a way to acquire several locks and work under them, with a flaw.
@@ -67,5 +69,22 @@ func TestMutantsOfSeveralLocks(t *testing.T) {
 	add("a name asked for twice that is acquired twice", several{eachOne: true}, "one name asked for twice is one lock")
 	add("what was acquired left when one fails", several{leaves: true}, "several names are acquired or none")
 	add("work that ends with its first lock alone", several{firstOnly: true}, "the loss of any of several locks ends the work")
+	unkeptWaits := func(cfg retry.Config) (locker.Middleware, error) {
+		waits, err := retry.New(cfg)
+		return func(inner locker.Locker) locker.Locker { return waits(unkept{inner}) }, err
+	}
+	m.add("a call that Close does not wait for", &Harness{Dial: plain, waits: unkeptWaits}, sound,
+		"close waits until several locks are released")
 	m.convict()
+}
+
+// unkept lets Close of a driver wait for each acquire alone, and not for the call that it is part of.
+type unkept struct{ locker.Locker }
+
+func (u unkept) Unwrap() locker.Locker { return u.Locker }
+
+func (u unkept) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	ctx, acquisition := lease.BeginAcquisition(ctx)
+	defer acquisition.End()
+	return u.Locker.Acquire(ctx, req)
 }

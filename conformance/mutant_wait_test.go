@@ -186,6 +186,9 @@ func TestMutantsOfQueues(t *testing.T) {
 			return locker.Must(retry.New(cfg))(inner).Acquire(ctx, req)
 		}), nil
 	}, "many waiters send one attempt at a time")
+	waits("a waiter that learns of Close at its next attempt", attempts(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+		return l.Acquire(ctx, req)
+	}), "close ends the wait for a lock")
 	waits("a queue that serves the newest first", newestFirst, "waiters of one process queue in order")
 	waits("a place that is kept when its caller leaves",
 		waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {

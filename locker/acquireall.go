@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/internal/text"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // MaxNames is the maximum number of different names in one [AcquireAll] or [DoAll]. Each name may
@@ -116,10 +117,13 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 // acquireEach acquires the locks of reqs one after another, or none. end is that of the call, or
 // zero. bounded is ctx with that end.
 func (s *Locks) acquireEach(ctx, bounded context.Context, l Locker, reqs []Request, end time.Time) error {
+	ctx, acquisition := lease.BeginAcquisition(ctx)
 	done := false
 	defer func() {
-		if !done { // also if l panics
-			s.undo(bounded)
+		if done {
+			acquisition.End()
+		} else { // also if l panics
+			s.undo(bounded, acquisition.End)
 		}
 	}()
 	// The acquires end with any of the locks, but are not made in its Context: a trace shows them
@@ -188,7 +192,7 @@ func (s *Locks) claimAll(ctx context.Context, l Locker, reqs []Request, batch Ba
 	defer func() {
 		rest := &Locks{held: batch.Unclaimed()}
 		over = err == nil || errors.Is(err, ErrLost) || len(rest.held) < len(reqs)-len(claimed.held)
-		rest.undo(ctx)
+		rest.undo(ctx, func() {})
 	}()
 	claims := slices.Clone(reqs)
 	for i := range claims {
@@ -211,7 +215,7 @@ func claimError(ctx context.Context, l Locker, reqs []Request, batch Batch, err 
 	req.NoWait = true
 	lock, claimed := l.Acquire(batch.Context(context.WithoutCancel(ctx)), req)
 	if claimed == nil { // l made a lock of its own
-		(&Locks{held: []*Lock{lock}}).undo(ctx)
+		(&Locks{held: []*Lock{lock}}).undo(ctx, func() {})
 		return err
 	}
 	return opError("acquire", req.Name, claimed)
@@ -238,10 +242,11 @@ func (s *Locks) failure(ctx context.Context, name string, err error) error {
 	}
 }
 
-// undo releases the locks of a call that failed. It waits for that until ctx ends, and undoGrace
-// longer.
-func (s *Locks) undo(ctx context.Context) {
+// undo releases the locks of a call that failed, and then calls end. It waits for that until ctx
+// ends, and undoGrace longer.
+func (s *Locks) undo(ctx context.Context, end func()) {
 	if len(s.held) == 0 {
+		end()
 		return
 	}
 	for _, lock := range s.held {
@@ -250,6 +255,7 @@ func (s *Locks) undo(ctx context.Context) {
 	undone := make(chan struct{})
 	go func() {
 		defer close(undone)
+		defer end()
 		_ = s.Release(ctx)
 	}()
 	select {

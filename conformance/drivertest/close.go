@@ -21,6 +21,11 @@ var closeCases = []testCase{
 		run: closeEndsSubscriptions,
 	},
 	{
+		name: "close tells who waits for it", on: suite.AllKinds,
+		why: "callers that wait for a lock would find out at their next attempt that there is none",
+		run: closeTells,
+	},
+	{
 		name: "close does not wait for a frozen server", on: suite.OneAddress,
 		why: "a program that shuts down because the server is gone must get out",
 		run: closeDoesNotWait,
@@ -68,6 +73,34 @@ func closeEndsSubscriptions(t *caseT) {
 	t.Eventually("nobody is subscribed", func() bool { return t.Listeners(channel) == 0 })
 	t.notClosed(sub)
 	_ = sub.Close() // must not panic or hang; any error is right
+}
+
+func closeTells(t *caseT) {
+	drv := t.Driver()
+	drainer, drains := drv.(driver.Drainer)
+	if !drains {
+		return
+	}
+	told := make(chan struct{})
+	drainer.OnClose(func() { close(told) })
+	stop := drainer.OnClose(func() { t.Errorf("what was stopped before Close was called") })
+	if !stop() {
+		t.Errorf("stop before Close returned false")
+	}
+	t.OK(drainer.BeginAcquire(), "BeginAcquire")
+	closing := suite.Background(drv.Close)
+	t.Event(told, "OnClose calls its function, while Close waits for an acquire")
+	if !drainer.Closing() {
+		t.Errorf("OnClose called its function before Close began")
+	}
+	late := make(chan struct{})
+	drainer.OnClose(func() { close(late) })
+	t.Event(late, "OnClose during Close calls its function")
+	drainer.EndAcquire()
+	t.OK(t.Result(closing, "Close"), "Close")
+	after := make(chan struct{})
+	drainer.OnClose(func() { close(after) })
+	t.Event(after, "OnClose after Close calls its function")
 }
 
 func closeDoesNotWait(t *caseT) {

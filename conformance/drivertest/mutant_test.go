@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/respdriver"
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -55,6 +56,11 @@ func oneByOneAfterDeadline() suitetest.Driver {
 		return r, err
 	}}
 }
+
+// silentAtClose forgets who waits for Close.
+type silentAtClose struct{ *respdriver.Driver }
+
+func (silentAtClose) OnClose(func()) (stop func() bool) { return func() bool { return true } }
 
 // kept is never unsubscribed.
 type kept struct{ driver.Subscription }
@@ -250,6 +256,14 @@ func TestFlawedDrivers(t *testing.T) {
 		Flawed: Harness{Dial: dial, Lacks: nothing}.suite(),
 		Sound:  Harness{Dial: without, Lacks: nothing}.suite(),
 		Caught: []string{lackCases[0].name},
+	}, suitetest.Mutant{
+		Name: "closes without a word",
+		Flawed: Harness{Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
+			d, err := dial(tb, target)
+			return silentAtClose{d.(*respdriver.Driver)}, err
+		}}.suite(),
+		Sound:  sound,
+		Caught: []string{"close tells who waits for it"},
 	})
 	suitetest.Catch(t, list)
 }

@@ -80,6 +80,9 @@ type Drainer interface {
 	// Closing reports whether Close has begun: a lock acquired now can no longer be renewed or
 	// released.
 	Closing() bool
+	// OnClose calls f in a goroutine of its own once Close begins, or now if it has begun. stop
+	// drops f, and reports whether that was in time. It does not wait for f.
+	OnClose(f func()) (stop func() bool)
 }
 
 // Subscription is one listener on one channel.

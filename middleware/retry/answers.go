@@ -153,9 +153,9 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure)
 	if w.placed {
 		q.placed = w.passesOn && q.fair
 	}
-	subs := q.remove(w, true)
+	left := q.remove(w, true)
 	q.all.mu.Unlock()
-	closeSubs(subs)
+	left.close()
 }
 
 // acquiredOutsideQueue is for a lock that was acquired without queueing.

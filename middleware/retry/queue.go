@@ -98,6 +98,10 @@ type queue struct {
 	timer     *time.Timer // wakes the leaders; nil: it does not run
 	notBefore time.Time   // the leaders make no attempt
 	yielded   time.Time   // when a tenure last yielded
+
+	watched bool        // unwatch was asked for
+	unwatch func() bool // ends the wake-up by Close
+	closing bool        // every attempt fails: a driver is being closed
 }
 
 // line is a list of waiters of one mode.
@@ -163,16 +167,16 @@ func lineOf(shared bool) int {
 func (w *waiter) leave() {
 	q := w.queue
 	q.all.mu.Lock()
-	subs := q.remove(w, false)
+	left := q.remove(w, false)
 	q.all.mu.Unlock()
-	closeSubs(subs)
+	left.close()
 }
 
-// remove takes w out, which has acquired the lock or given up. If it was the last one, it returns
-// the subscriptions, to be closed without mu.
-func (q *queue) remove(w *waiter, acquired bool) (subs [2]driver.Subscription) {
+// remove takes w out, which has acquired the lock or given up. It returns what is to be closed
+// without mu, if w was the last one.
+func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	if w.left {
-		return subs
+		return left
 	}
 	w.left, w.won = true, acquired
 	line := q.line(w.shared)
@@ -212,16 +216,30 @@ func (q *queue) remove(w *waiter, acquired bool) (subs [2]driver.Subscription) {
 		if q.unwoken != nil {
 			go q.unwoken.wakeOthers()
 		}
-		if q.all.park(q, acquired) {
-			return subs
+		left.unwatch = q.unwatch
+		if !q.all.park(q, acquired) {
+			left.subs = [2]driver.Subscription{q.subscriptions[0].stop(), q.subscriptions[1].stop()}
 		}
-		return [2]driver.Subscription{q.subscriptions[0].stop(), q.subscriptions[1].stop()}
+		return left
 	}
 	if w.shared && line.first == nil {
 		q.closed = false
 	}
 	q.advance(nil)
-	return subs
+	return left
+}
+
+// remains is what a queue that has emptied leaves.
+type remains struct {
+	subs    [2]driver.Subscription
+	unwatch func() bool
+}
+
+func (r remains) close() {
+	closeSubs(r.subs)
+	if r.unwatch != nil {
+		r.unwatch()
+	}
 }
 
 // advance determines the leaders and the other waiters that may send, and wakes those that could
@@ -245,10 +263,10 @@ func (q *queue) advance(entering *waiter) {
 			}
 			switch {
 			case leader == nil, leader == entering:
-			case q.tenure != nil && leader.mayInherit(): // a hand-over or a release wakes the leader
+			case q.tenure != nil && !q.closing && leader.mayInherit(): // a hand-over or a release wakes the leader
 				q.startLook()
 			default:
-				if now := time.Now(); q.inTurn(leader, now) { // so does the release of the holder
+				if now := time.Now(); q.inTurn(leader, now) && !q.closing { // so does the release of the holder
 					q.startTimer(q.turn.slackEnd().Sub(now))
 				} else {
 					leader.notify(locktrace.ByTurn)

@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
@@ -65,6 +66,7 @@ type expected struct {
 // time of its own.
 func (a *acquisition) expect(until, end time.Time) expected {
 	e := expected{until: until, by: locktrace.ByBackoff}
+	a.place.watchClose(a.retrier)
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
 		return e
 	}
@@ -116,7 +118,7 @@ func (a *acquisition) pause() error {
 	began := time.Now()
 	a.traceWaiting(locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), For: a.pollAt.Sub(began),
 		Err: a.last.error(began)})
-	a.sleep(a.pollAt.Sub(began))
+	a.sleepUntilClose(a.pollAt.Sub(began))
 	if a.ctx.Err() != nil {
 		return a.giveUp(ended(a.ctx, a.caller))
 	}
@@ -133,6 +135,14 @@ func (a *acquisition) sleep(d time.Duration) {
 	case <-timer.C:
 	case <-a.ctx.Done():
 	}
+}
+
+// sleepUntilClose waits for d, or until ctx ends or a driver is being closed.
+func (a *acquisition) sleepUntilClose(d time.Duration) {
+	ctx, cancel := context.WithTimeout(a.ctx, d)
+	defer cancel()
+	defer a.onClose(cancel)()
+	<-ctx.Done()
 }
 
 // nextPoll is when a leader tries again without a wake-up: at the end of the policy's

@@ -263,6 +263,8 @@ func (d *closingDriver) BeginAcquire() error {
 func (d *closingDriver) EndAcquire()   { d.inFlight.Add(-1) }
 func (d *closingDriver) Closing() bool { return d.closing.Load() }
 
+func (d *closingDriver) OnClose(func()) (stop func() bool) { panic("not called") }
+
 // Close in the middle of a batch: nothing is acquired, and nothing left.
 func TestBatchWhileTheDriverCloses(t *testing.T) {
 	for _, when := range []string{"before", "during the command", "during the first claim", "after"} {

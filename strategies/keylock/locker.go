@@ -27,6 +27,7 @@ var (
 	_ locker.BatchAcquirer  = (*Locker)(nil)
 	_ lease.Sourced         = (*Locker)(nil)
 	_ lease.Counted         = (*Locker)(nil)
+	_ lease.Closing         = (*Locker)(nil)
 )
 
 // New returns a Locker that runs the scripts of spec through drv. Errors: ErrInvalid;
@@ -71,7 +72,7 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return lock, nil
 }
 
-func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		if err := drainer.BeginAcquire(); err != nil {
 			return nil, err
 		}
-		defer drainer.EndAcquire()
+		defer func() { lease.EndAcquire(ctx, drainer, lock != nil) }()
 	}
 	a := l.newAttempt(ctx, key, req)
 	a.sends.Drainer = drainer
@@ -115,6 +116,14 @@ func (l *Locker) finish(ctx context.Context, a *keyAttempt, err error) (*locker.
 		return nil, err
 	}
 	return locker.NewLock(ctx, a.grant(), a.keyHold), nil
+}
+
+// OnClose implements lease.Closing.
+func (l *Locker) OnClose(f func()) (stop func() bool) {
+	if drainer, drains := l.drv.(driver.Drainer); drains {
+		return drainer.OnClose(f)
+	}
+	return func() bool { return true }
 }
 
 // ownerOf returns the owner of a new hold: the request's, or the one that ctx carries, or a random

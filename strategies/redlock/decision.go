@@ -39,6 +39,11 @@ func (a *quorumAttempt) succeed(v *quorumView) bool {
 		return false
 	}
 	a.deadline, a.phase = deadline, holding
+	for i := range a.slots {
+		if p := a.slots[i].held; p != nil {
+			p.acquisition.Pass()
+		}
+	}
 	a.decide()
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // ask acquires at one node. The node lock joins the lock or, if that is not held by then, is
@@ -20,8 +21,12 @@ func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, mayAsk
 		defer h.unlock()
 		p.ensureMode()
 		p.catchUp(grantedUntil)
+		if h.phase != gathering {
+			p.acquisition.Pass()
+		}
 	case err == nil:
 		h.releaseEnded(s, p.lock.Release(h.ctx))
+		p.acquisition.End()
 	}
 }
 
@@ -33,6 +38,7 @@ func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, 
 	if len(left) > 0 && fromReleased(left) && req.Mode == locker.Exclusive && !h.awaitLeftovers(left, minGrace) {
 		return nil, locker.ErrNotHeld // nothing was sent
 	}
+	ctx, acquisition := lease.BeginAcquisition(ctx)
 	var lock *locker.Lock
 	err := errStalled
 	if mayAsk() {
@@ -41,7 +47,7 @@ func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, 
 	if mayHaveRefused(left, err) && h.awaitLeftovers(left, req.TTL) && ctx.Err() == nil && mayAsk() {
 		lock, err = s.node.acquire(ctx, *req, h.timeout) // what refused it has ended
 	}
-	return newNodeLock(h, s, req, lock, err)
+	return newNodeLock(h, s, req, lock, acquisition, err)
 }
 
 // record records the lock that a node granted, or err, why it granted none. joined reports whether

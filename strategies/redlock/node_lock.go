@@ -21,6 +21,8 @@ type nodeLock struct {
 	resumed bool        // it was taken over from another Lock
 	quiet   atomic.Bool // a release is to wake nobody, and undoes a resume
 
+	acquisition *lease.Acquisition // keeps the node's driver open until the lock is the caller's
+
 	// The hold's mutex guards these.
 	fence      int64         // the node's counter is at least this
 	mode       locker.Mode   // or unknownMode
@@ -33,7 +35,9 @@ type nodeLock struct {
 
 // newNodeLock makes the nodeLock of what the slot's node returned for req. If that is not a lock in
 // the mode that was asked for, the node has failed.
-func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, err error) (*nodeLock, error) {
+func newNodeLock(
+	h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, acquisition *lease.Acquisition, err error,
+) (*nodeLock, error) {
 	switch {
 	case err != nil:
 		return nil, err
@@ -42,7 +46,7 @@ func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, e
 	}
 	p := &nodeLock{
 		of: h, slot: s, lock: lock, fence: lock.Fence(),
-		resumed: !req.Resume.IsZero(), mode: req.Mode, note: req.Note,
+		resumed: !req.Resume.IsZero(), mode: req.Mode, note: req.Note, acquisition: acquisition,
 	}
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		p.Lease = inner
@@ -91,6 +95,7 @@ func (p *nodeLock) Unwrap() lease.Lease { return p.Lease }
 // undo releases a node lock that is not used, waking nobody.
 func (p *nodeLock) undo() error {
 	p.quiet.Store(true)
+	defer p.acquisition.End()
 	return p.lock.Release(p.of.ctx) // at worst it expires
 }
 
@@ -105,7 +110,10 @@ func (p *nodeLock) dropIfLost(err error) {
 		return
 	}
 	p.drop(err)
-	go func() { _ = p.lock.Release(p.of.ctx) }()
+	go func() {
+		defer p.acquisition.End()
+		_ = p.lock.Release(p.of.ctx)
+	}()
 }
 
 // drop removes the node lock from its slot. err says why. The mutex is held.

@@ -27,6 +27,7 @@ var (
 	_ locker.Locker    = (*Locker)(nil)
 	_ locker.Inspector = (*Locker)(nil)
 	_ locker.Breaker   = (*Locker)(nil)
+	_ lease.Closing    = (*Locker)(nil)
 )
 
 // New returns a Locker that locks where a quorum of nodes does. The nodes are bare strategies over

@@ -17,7 +17,7 @@ const closeTimeout = 3 * time.Second
 // ready to use.
 type Base struct {
 	mu      sync.Mutex
-	ctx     context.Context
+	ctx     context.Context // ends when Shutdown begins; nil: nobody has asked for it
 	stop    context.CancelFunc
 	closing bool
 	closed  bool
@@ -43,19 +43,24 @@ func (b *Base) Background(f func(ctx context.Context)) bool {
 	if b.closed || b.closing && b.running == 0 { // Shutdown waits as long as anything runs
 		return false
 	}
+	b.running++
+	ctx := b.untilClose()
+	go func() {
+		defer b.leave()
+		f(ctx)
+	}()
+	return true
+}
+
+// untilClose returns the context that ends when Shutdown begins. The mutex is held.
+func (b *Base) untilClose() context.Context {
 	if b.ctx == nil {
 		b.ctx, b.stop = context.WithCancel(context.Background())
 	}
 	if b.closing {
 		b.stop()
 	}
-	b.running++
-	ctx := b.ctx
-	go func() {
-		defer b.leave()
-		f(ctx)
-	}()
-	return true
+	return b.ctx
 }
 
 // BeginAcquire implements [driver.Drainer].
@@ -77,6 +82,13 @@ func (b *Base) Closing() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.closing
+}
+
+// OnClose implements [driver.Drainer].
+func (b *Base) OnClose(f func()) (stop func() bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return context.AfterFunc(b.untilClose(), f)
 }
 
 func (b *Base) leave() {
@@ -104,9 +116,9 @@ func (b *Base) Shutdown(hub *Hub) error {
 		close(idle)
 	} else {
 		b.idle = idle
-		if b.stop != nil {
-			b.stop()
-		}
+	}
+	if b.stop != nil {
+		b.stop()
 	}
 	b.mu.Unlock()
 
@@ -120,9 +132,6 @@ func (b *Base) Shutdown(hub *Hub) error {
 	}
 	b.mu.Lock()
 	b.closed = true
-	if b.stop != nil {
-		b.stop()
-	}
 	b.mu.Unlock()
 	if hub != nil {
 		err = errors.Join(err, hub.Close())

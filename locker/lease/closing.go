@@ -1,0 +1,88 @@
+package lease
+
+import (
+	"context"
+	"sync"
+)
+
+// Closing is implemented by a Locker that knows when its drivers are closed.
+type Closing interface {
+	// OnClose calls f in a goroutine of its own once every acquire fails because a driver is being
+	// closed, or now if that is so: for a quorum, once too few drivers are left. stop drops f.
+	OnClose(f func()) (stop func() bool)
+}
+
+// Acquisition is a call that acquires several locks, and releases those that it has if it fails.
+// Until it ends, Close of their drivers waits for it (driver.Drainer).
+type Acquisition struct {
+	outer *Acquisition // of the ctx that it began under; nil: none
+
+	mu    sync.Mutex
+	ended bool
+	open  []acquireEnder
+	array [1]acquireEnder // open's at first: it saves an allocation
+}
+
+// acquireEnder is a driver.Drainer.
+type acquireEnder interface{ EndAcquire() }
+
+type acquisitionKey struct{}
+
+// BeginAcquisition returns a ctx for the acquires of a call, which must call End or Pass.
+func BeginAcquisition(ctx context.Context) (context.Context, *Acquisition) {
+	a := &Acquisition{outer: acquisitionFrom(ctx)}
+	a.open = a.array[:0]
+	return context.WithValue(ctx, acquisitionKey{}, a), a
+}
+
+func acquisitionFrom(ctx context.Context) *Acquisition {
+	a, _ := ctx.Value(acquisitionKey{}).(*Acquisition)
+	return a
+}
+
+// EndAcquire calls EndAcquire of d, a driver.Drainer. After an acquire that made a hold, it leaves
+// that to the end of the Acquisition in ctx, if there is one.
+func EndAcquire(ctx context.Context, d interface{ EndAcquire() }, acquired bool) {
+	if !acquired || !acquisitionFrom(ctx).keep(d) {
+		d.EndAcquire()
+	}
+}
+
+// keep keeps d open until a ends, and reports whether it does. a may be nil.
+func (a *Acquisition) keep(d acquireEnder) bool {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ended {
+		a.open = append(a.open, d)
+	}
+	return !a.ended
+}
+
+// End ends the call: its locks were released, or are the caller's. It may be called again.
+func (a *Acquisition) End() {
+	for _, d := range a.end() {
+		d.EndAcquire()
+	}
+}
+
+// Pass ends a call that is part of another one, whose Acquisition keeps the drivers open. Without
+// one it is End.
+func (a *Acquisition) Pass() {
+	for _, d := range a.end() {
+		if !a.outer.keep(d) {
+			d.EndAcquire()
+		}
+	}
+}
+
+// end returns what a has kept open.
+func (a *Acquisition) end() []acquireEnder {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	open := a.open
+	a.ended, a.open = true, nil
+	return open
+}

@@ -1,0 +1,115 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// closable is a server whose driver can be closed.
+type closable struct {
+	*server
+	ctx   context.Context //nolint:containedctx // ends at Close
+	close context.CancelFunc
+}
+
+func newClosable(s *server) closable {
+	c := closable{server: s}
+	c.ctx, c.close = context.WithCancel(context.Background())
+	s.answer = func(int, locker.Request) error {
+		if c.ctx.Err() != nil {
+			return driver.ErrClosed
+		}
+		return nil
+	}
+	return c
+}
+
+func (c closable) OnClose(f func()) (stop func() bool) { return context.AfterFunc(c.ctx, f) }
+
+func hour() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }
+
+// Close ends a wait for a holder of this process that may hand over, too: it asks the server rarely.
+func TestCloseEndsWaits(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(*server) (locker.Request, bool){
+		"a hand-over": func(s *server) (locker.Request, bool) {
+			s.transfer = true
+			return locker.Request{Name: name, TTL: time.Hour}, true
+		},
+		"another holds it": func(s *server) (locker.Request, bool) {
+			s.lease = time.Hour
+			return locker.Request{Name: name, TTL: time.Hour}, false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				req, here := begin(s)
+				c := newClosable(s)
+				defer c.close()
+				l := locker.Must(retry.New(retry.Config{Policy: hour, HandOver: time.Minute}))(c)
+				holder := locker.Locker(s)
+				if here {
+					holder = l
+				}
+				lock, err := holder.Acquire(t.Context(), req)
+				match(t, err, nil, nil)
+				results := make(chan error, 3)
+				for range cap(results) {
+					go func() {
+						_, err := l.Acquire(t.Context(), req)
+						results <- err
+					}()
+				}
+				synctest.Wait()
+				began := time.Now()
+				c.close()
+				for range cap(results) {
+					match(t, <-results, []error{locker.ErrClosed}, []error{locker.ErrNotAcquired})
+				}
+				if took := time.Since(began); took > 0 {
+					t.Errorf("the waiters returned %v after Close", took)
+				}
+				_, err = l.Acquire(t.Context(), req)
+				match(t, err, []error{locker.ErrClosed}, nil)
+				_ = lock.Release(t.Context())
+			})
+		})
+	}
+}
+
+// Close ends the pause of a resume, which does not queue.
+func TestCloseEndsPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		c := newClosable(s)
+		defer c.close()
+		closed := s.answer
+		s.answer = func(n int, req locker.Request) error {
+			if err := closed(n, req); err != nil {
+				return err
+			}
+			return driver.NotSent(errors.New("refused"))
+		}
+		began := time.Now()
+		time.AfterFunc(time.Second, c.close)
+		_, err := locker.Must(retry.New(retry.Config{Policy: hour}))(c).Acquire(t.Context(),
+			locker.Request{Name: name, Resume: locker.NewHandle(lease.Grant{Name: name, Token: "t"})})
+		match(t, err, []error{locker.ErrClosed}, nil)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("the resume returned after %v, Close was after 1s", took)
+		}
+	})
+}

@@ -1,0 +1,31 @@
+package redlock
+
+import (
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// OnClose implements lease.Closing: it calls f once the drivers of so many nodes are being closed
+// that the others are no quorum.
+func (l *Locker) OnClose(f func()) (stop func() bool) {
+	spare := new(atomic.Int64)
+	spare.Store(int64(len(l.nodes) - l.quorum))
+	var stops []func() bool
+	for _, n := range l.nodes {
+		if closing, ok := locker.As[lease.Closing](n.inner); ok {
+			stops = append(stops, closing.OnClose(func() {
+				if spare.Add(-1) == -1 {
+					f()
+				}
+			}))
+		}
+	}
+	return func() (stopped bool) {
+		for _, stop := range stops {
+			stopped = stop() || stopped
+		}
+		return stopped && spare.Load() >= 0
+	}
+}
