@@ -37,6 +37,9 @@ type Capabilities struct {
 	// TTL is over. A case that waits for the end of a lease then closes the holder's driver, or
 	// cuts it off.
 	Renews bool
+	// CoolDown is for how long a name stays taken after a release; 0 if it is free at once. The
+	// suite then waits that long after each release, and tries no hand-over.
+	CoolDown time.Duration
 }
 
 // Timeouts bound the strategy under test. They are short in fake time, where no answer is slow, and

@@ -12,15 +12,15 @@ import (
 
 var handOverCases = []testCase{
 	{
-		name: "a hand-over is a hold of its own", contract: 13, on: suite.WithoutSentinel, can: lapses,
+		name: "a hand-over is a hold of its own", contract: 13, on: suite.WithoutSentinel, can: handsOver,
 		why: "it sends nothing, so only the process keeps the old Lock, its Handle and its token from being used beside the new ones",
 		run: handOverIsAHold,
 	},
 }
 
 // handOverIsAHold passes a lock along three waiters of one process. A strategy that cannot hand
-// over must behave in the same way. One that renews by itself wraps leases, and retry refuses to
-// hand over around it.
+// over must behave in the same way. One that renews by itself wraps leases, as the suite does for a
+// cool-down, and retry refuses to hand over around it.
 func handOverIsAHold(t *caseT) {
 	l, name := t.waiting(t.direct(), retry.Config{HandOver: time.Hour}), t.Key()
 	req := locker.Request{Name: name, TTL: long, Fenced: true}

@@ -49,6 +49,9 @@ func (t *caseT) bounded(drv driver.Driver, bound Timeouts) locker.Locker {
 	}
 	l, err := newLocker(drv, bound)
 	t.OK(err, "Harness.New")
+	if t.h.Can.CoolDown > 0 {
+		l = cooled{l, t.h.Can.CoolDown}
+	}
 	return t.wrap(l)
 }
 
@@ -286,6 +289,7 @@ func releaseTimeout(c Capabilities) bool { return c.ReleaseTimeout }
 func renews(c Capabilities) bool         { return c.Renews }
 func lapses(c Capabilities) bool         { return !c.Renews }
 func fair(c Capabilities) bool           { return c.Fair }
+func handsOver(c Capabilities) bool      { return !c.Renews && c.CoolDown == 0 }
 
 // fenceKey returns the key of the fence counter of a name, as docs/contracts.md defines it.
 func fenceKey(name string) string {

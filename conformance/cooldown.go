@@ -1,0 +1,90 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// cooled is the strategy under test if it keeps names taken after a release: whatever ends a hold
+// returns once the name is free.
+type cooled struct {
+	locker.Locker
+	coolDown time.Duration
+}
+
+// Unwrap lets locker.As find what the strategy implements.
+func (c cooled) Unwrap() locker.Locker { return c.Locker }
+
+// Acquire implements locker.Locker.
+func (c cooled) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := c.Locker.Acquire(ctx, req)
+	if err == nil && lock != nil {
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return cooledLease{inner, c} })
+	}
+	return lock, err
+}
+
+// AcquireBatch implements locker.BatchAcquirer, as the strategy may.
+func (c cooled) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
+	if inner, ok := c.Locker.(locker.BatchAcquirer); ok {
+		return inner.AcquireBatch(ctx, reqs)
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// ReleaseHandle implements locker.HandleReleaser, as the strategy may.
+func (c cooled) ReleaseHandle(ctx context.Context, h locker.Handle) error {
+	inner, ok := locker.As[locker.HandleReleaser](c.Locker)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return c.cool(inner.ReleaseHandle(ctx, h))
+}
+
+// FindHolds implements locker.Breaker, as the strategy may.
+func (c cooled) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
+	inner, ok := locker.As[locker.Breaker](c.Locker)
+	if !ok {
+		return locker.State{}, nil, errors.ErrUnsupported
+	}
+	state, end, err := inner.FindHolds(ctx, name)
+	if end == nil {
+		return state, nil, err
+	}
+	return state, func(ctx context.Context) error {
+		return c.cool(end(ctx))
+	}, err
+}
+
+// cool waits, after a release that ended with err, until the name is free.
+func (c cooled) cool(err error) error {
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(c.coolDown)
+	defer timer.Stop()
+	<-timer.C
+	return nil
+}
+
+// cooledLease is the Lease of a cooled strategy.
+type cooledLease struct {
+	lease.Lease
+	of cooled
+}
+
+// Unwrap leaves renewals alone.
+func (l cooledLease) Unwrap() lease.Lease { return l.Lease }
+
+// Do implements lease.Lease.
+func (l cooledLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	term, err := l.Lease.Do(ctx, op)
+	if op.Kind == lease.OpRelease || op.Kind == lease.OpUndo {
+		err = l.of.cool(err)
+	}
+	return term, err
+}
