@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
@@ -235,10 +236,11 @@ func noWaitIsBounded(t *caseT) {
 	ctx := context.WithoutCancel(t.Ctx)
 	const wait = attemptTimeout / 2
 	for what, req := range map[string]locker.Request{
-		"NoWait":                {NoWait: true},
-		"NoWait with MaxWait":   {NoWait: true, MaxWait: wait},
-		"MaxWait":               {MaxWait: wait},
-		"a resume with MaxWait": {Resume: held.Handle(), MaxWait: wait},
+		"NoWait":                 {NoWait: true},
+		"NoWait with a deadline": {NoWait: true},
+		"NoWait with MaxWait":    {NoWait: true, MaxWait: wait},
+		"MaxWait":                {MaxWait: wait},
+		"a resume with MaxWait":  {Resume: held.Handle(), MaxWait: wait},
 	} {
 		for where, l := range map[string]locker.Locker{"": bare, ", through retry": t.waiting(bare, retry.Config{})} {
 			what += where
@@ -246,11 +248,18 @@ func noWaitIsBounded(t *caseT) {
 			if req.Resume.IsZero() {
 				req.Name = t.Key()
 			}
+			ctx, cancel := ctx, func() {}
+			if strings.HasPrefix(what, "NoWait with a deadline") {
+				ctx, cancel = context.WithTimeout(ctx, 5*AttemptTimeout)
+			}
 			began := time.Now()
 			err := t.Result(acquiring(ctx, l, req), what)
+			cancel()
 			if req.MaxWait > 0 {
 				t.took(began, wait, "%s", what)
 				t.Is(err, locker.ErrMaxWait, "%s", what)
+			} else if took := time.Since(began); took > AttemptTimeout+latency {
+				t.Errorf("%s took %v, want no more than the bound of a send, %v", what, took, AttemptTimeout)
 			}
 			t.notContention(err, what)
 			// What waited for a connection, or for another caller to load its script, was never sent.

@@ -47,16 +47,10 @@ var severalCases = []testCase{
 
 // doAll calls fn under the locks of reqs, as locker.DoAll does unless the harness has another.
 func (t *caseT) doAll(l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) error {
-	return t.doAllIn(t.Ctx, l, reqs, fn)
-}
-
-func (t *caseT) doAllIn(
-	ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error,
-) error {
 	if t.h.doAll != nil {
-		return t.h.doAll(ctx, l, reqs, fn)
+		return t.h.doAll(t.Ctx, l, reqs, fn)
 	}
-	return doAll(ctx, l, reqs, fn)
+	return doAll(t.Ctx, l, reqs, fn)
 }
 
 func doAll(ctx context.Context, l locker.Locker, reqs []locker.Request,
@@ -183,17 +177,15 @@ func severalWhoseReplyIsLost(t *caseT) {
 		trap := p.Fail(names[0], fault)
 		var reqs []locker.Request
 		for _, name := range names {
-			reqs = append(reqs, locker.Request{Name: name, TTL: 3 * faulty, NoWait: true})
+			reqs = append(reqs, locker.Request{Name: name, TTL: 3 * faulty, NoWait: true, MaxWait: 3 * faulty}) // alone, NoWait leaves a resend little time
 		}
-		ctx, cancel := context.WithTimeout(t.Ctx, 3*faulty) // without an end, NoWait leaves a resend little time
-		t.OK(t.doAllIn(ctx, l, reqs, func(ctx context.Context, locks []*locker.Lock) error {
+		t.OK(t.doAll(l, reqs, func(ctx context.Context, locks []*locker.Lock) error {
 			for _, lock := range locks {
 				t.held(lock)
 				t.covers(lock)
 			}
 			return ctx.Err()
 		}), "DoAll through a reply that was %s", what)
-		cancel()
 		t.Event(trap.Hit(), "the fault happens")
 		for _, name := range names {
 			t.gone(name, "after DoAll through a reply that was %s", what)

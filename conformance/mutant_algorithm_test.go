@@ -31,6 +31,7 @@ type algorithm struct {
 	doubts         bool                            // what was not sent may have been executed
 	onceOnly       bool                            // nothing is sent again
 	unbounded      bool                            // NoWait and MaxWait bound nothing
+	untilDeadline  bool                            // with a deadline NoWait bounds nothing
 	carelessly     bool                            // what a release was answered is nobody's affair
 	obedient       bool                            // a cancelled ctx stops a release
 	fromReply      bool                            // the lease counts from the answer
@@ -86,7 +87,7 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		return nil, errors.ErrUnsupported
 	}
 	if !m.alg.unbounded {
-		bounded, cancel := bound(ctx, req)
+		bounded, cancel := m.bound(ctx, req)
 		defer cancel()
 		ctx = bounded
 	}
@@ -162,12 +163,11 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 }
 
 // bound returns ctx bounded as req asks for.
-func bound(ctx context.Context, req locker.Request) (context.Context, context.CancelFunc) {
-	_, ends := ctx.Deadline()
-	switch {
+func (m *mutable) bound(ctx context.Context, req locker.Request) (context.Context, context.CancelFunc) {
+	switch _, ends := ctx.Deadline(); {
 	case req.MaxWait > 0:
 		return context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
-	case req.NoWait && !ends:
+	case req.NoWait && (!ends || !m.alg.untilDeadline):
 		return context.WithTimeout(ctx, attemptTimeout)
 	default:
 		return ctx, func() {}

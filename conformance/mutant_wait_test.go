@@ -79,6 +79,9 @@ func TestMutantsThatWait(t *testing.T) {
 	unbounded := oneKey
 	unbounded.unbounded = true
 	m.add("NoWait and MaxWait that bound nothing", unbounded.harness(Capabilities{}), oneKey.harness(Capabilities{}), bounded)
+	untilDeadline := oneKey
+	untilDeadline.untilDeadline = true
+	m.add("a NoWait that a deadline makes slower", untilDeadline.harness(Capabilities{}), oneKey.harness(Capabilities{}), bounded)
 	m.add("a MaxWait that bounds the pauses alone", reentrant(attempts(
 		func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
 			return l.Acquire(context.WithoutCancel(ctx), req)

@@ -102,6 +102,9 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 	}
 	for i := range reqs {
 		reqs[i].NoWait, reqs[i].MaxWait = noWait, 0
+		if noWait {
+			reqs[i].MaxWait = wait
+		}
 	}
 	over, tried := s.acquireBatch(bounded, l, reqs)
 	if over {
@@ -196,7 +199,7 @@ func (s *Locks) claimAll(ctx context.Context, l Locker, reqs []Request, batch Ba
 	}()
 	claims := slices.Clone(reqs)
 	for i := range claims {
-		claims[i].NoWait = true
+		claims[i].NoWait, claims[i].MaxWait = true, 0
 	}
 	if err = claimed.acquireEach(batch.Context(ctx), ctx, l, claims, time.Time{}); err == nil {
 		s.held = claimed.held
@@ -212,7 +215,7 @@ func claimError(ctx context.Context, l Locker, reqs []Request, batch Batch, err 
 		return err
 	}
 	req := reqs[i]
-	req.NoWait = true
+	req.NoWait, req.MaxWait = true, 0
 	lock, claimed := l.Acquire(batch.Context(context.WithoutCancel(ctx)), req)
 	if claimed == nil { // l made a lock of its own
 		(&Locks{held: []*Lock{lock}}).undo(ctx, func() {})

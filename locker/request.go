@@ -47,9 +47,10 @@ type Request struct {
 	// hold. An Acquire that it ends returns an error that matches ErrMaxWait. Zero: only ctx bounds
 	// Acquire.
 	MaxWait time.Duration
-	// NoWait asks for one attempt, whatever the middleware. If neither ctx nor MaxWait bounds it,
-	// the strategy's AttemptTimeout does. Without an answer by then the error matches
-	// ErrUnknownOutcome, and what the attempt may have left is cleaned up in the background.
+	// NoWait asks for one attempt, whatever the middleware. Unless MaxWait bounds it, the strategy's
+	// AttemptTimeout does (default: a third of the TTL, at most 3 s), or ctx if that ends sooner:
+	// for a fast error from a silent server, set MaxWait too. Without an answer by then the error
+	// matches ErrUnknownOutcome, and what the attempt may have left is cleaned up in the background.
 	NoWait bool
 	// Fenced asks for a fencing token too, in the same round trip.
 	Fenced bool

@@ -144,9 +144,6 @@ Exit status: that of the command, 128+n if signal n ended it, or
 			if !cmd.Flags().Changed("ttl") {
 				f.ttl = 0 // the default, or --min-hold if that is longer
 			}
-			if f.noWait && cmd.Flags().Changed("max-wait") {
-				return errors.New("give --no-wait or --max-wait, not both")
-			}
 			if f.maxWait < 0 {
 				return fmt.Errorf("--max-wait %s: want 0 or more", f.maxWait)
 			}
@@ -160,7 +157,7 @@ Exit status: that of the command, 128+n if signal n ended it, or
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait if another holds the lock")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long to wait for the lock; for ever if 0")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long to wait for the lock, and for the server; for ever if 0")
 	flags.DurationVar(&f.minHold, "min-hold", 0,
 		"how long the name stays taken from the acquire on, even if the command ends earlier")
 	flags.BoolVar(&f.shared, "shared", false, "hold the lock with other shared holders (strategy rwhash)")

@@ -102,7 +102,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 // attempt acquires the lock, or takes a hold over, unless a failure is due.
 func (l *Locker) attempt(ctx context.Context, req locker.Request) (*hold, error) {
 	began := time.Now()
-	if err := l.reach(ctx, acquireLimit(ctx, req)); err != nil {
+	if err := l.reach(ctx, acquireLimit(req)); err != nil {
 		return nil, locker.NewAttemptError(address{}.String(), time.Since(began), err)
 	}
 	defer l.mu.Unlock()

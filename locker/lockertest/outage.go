@@ -26,8 +26,8 @@ const (
 	Refused
 	// Silent: the server is frozen, or the network drops packets. A call gets no reply, and waits:
 	//   - an acquire until its ctx or MaxWait ends, but no longer than its TTL or 30 s, whichever
-	//     is longer; with NoWait and a ctx without a deadline, for one attempt timeout: a third of
-	//     the TTL, at most 3 s
+	//     is longer; with NoWait and no MaxWait, for one attempt timeout: a third of the TTL, at
+	//     most 3 s
 	//   - a renewal or a conversion until its ctx or the lease ends
 	//   - a release for one attempt timeout if its ctx ends within that time, else for two
 	//   - Inspect until its ctx ends, for one attempt timeout at most
@@ -151,12 +151,12 @@ func attemptTimeout(ttl time.Duration) time.Duration {
 }
 
 // acquireLimit is for how long an acquire is sent again, if ctx does not end sooner.
-func acquireLimit(ctx context.Context, req locker.Request) time.Duration {
+func acquireLimit(req locker.Request) time.Duration {
 	ttl := req.TTL
 	if ttl == 0 {
 		ttl = max(req.Resume.Grant().TTL, locker.DefaultTTL)
 	}
-	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
+	if req.NoWait && req.MaxWait == 0 {
 		return attemptTimeout(ttl)
 	}
 	return max(ttl, 30*time.Second)

@@ -31,7 +31,10 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	if req.MaxWait > 0 {
 		bounded, cancel := context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 		defer cancel()
-		a.ctx, a.req.MaxWait = bounded, 0
+		a.ctx = bounded
+		if !req.NoWait { // else it is about the one attempt
+			a.req.MaxWait = 0
+		}
 	}
 	switch {
 	case req.NoWait:

@@ -59,7 +59,7 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 		a.waiter = waiterOf(ctx, req)
 	}
 	a.sends.Timeout, a.sends.Limit, a.sends.Urgent = a.timeout, resolve.OpenFor(a.ttl), a.resumes()
-	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
+	if req.NoWait && req.MaxWait == 0 {
 		a.sends.Limit = a.timeout
 	}
 	return a

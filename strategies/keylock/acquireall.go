@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -104,7 +105,10 @@ func (l *Locker) newBatch(ctx context.Context, reqs []locker.Request) (*keyBatch
 		}
 		b.asked[i] = withoutWait(req)
 		b.owners[i], _ = lease.OwnerFrom(ctx, req.Name)
-		req.NoWait, req.MaxWait, req.Owner = true, 0, l.ownerOf(ctx, req)
+		if end, bounded := ctx.Deadline(); bounded && !req.NoWait {
+			req.MaxWait = max(time.Until(end), 1) // it may take that long
+		}
+		req.NoWait, req.Owner = true, l.ownerOf(ctx, req)
 		key, err := l.check(ctx, req)
 		if err != nil {
 			return nil, err

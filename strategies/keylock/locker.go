@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -81,7 +82,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.
 			return l.finish(ctx, a, err)
 		}
 	}
-	if req.MaxWait > 0 {
+	if end, bounded := ctx.Deadline(); req.MaxWait > 0 && (!bounded || time.Until(end) > req.MaxWait) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 		defer cancel()

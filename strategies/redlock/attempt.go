@@ -75,7 +75,7 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 	req.MinHold = max(req.MinHold, given.MinHold)
 	req.TTL = max(l.cfg.ttl(cmp.Or(req.TTL, given.TTL)), req.MinHold)
 	req.Fenced = req.Fenced || given.Fence != 0
-	req.NoWait, req.MaxWait = true, 0
+	req.NoWait, req.MaxWait = true, req.TTL // a node resolves its commands beyond the attempt
 	a := &quorumAttempt{
 		heldLock: heldLock{turn: make(turn, 1), quorumState: quorumState{
 			Locker: l, ctx: uncancelled(asQuorum(attemptsOnly(ctx))), req: req, owner: cmp.Or(req.Owner, given.Owner),

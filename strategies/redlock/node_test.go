@@ -102,8 +102,8 @@ func (n *node) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, e
 		n.max = max(n.max, n.now)
 	})
 	defer n.set(func(n *node) { n.now-- })
-	if !req.NoWait || req.MaxWait != 0 {
-		return nil, errors.New("a node is asked once, and not to wait")
+	if !req.NoWait {
+		return nil, errors.New("a node is asked once")
 	}
 	start := time.Now()
 	if err := n.pass(ctx); err != nil {
