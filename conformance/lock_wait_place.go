@@ -11,12 +11,19 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // placeCases are about the places of waiters at the server. A strategy without them passes most of
 // these cases by doing nothing: its refusals say so (ContentionError.Queue).
 var placeCases = []testCase{
+	{
+		name: "a full server refuses those who wait too", contract: 12, on: suite.OnlySingle, own: true,
+		why: "a script that first removes the waiter's place may write beyond maxmemory",
+		run: fullServerRefusesWaiters,
+	},
 	{
 		name: "a release wakes the first waiter alone", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
 		why: "if every process were woken, all but one would try in vain, and the load of a release would grow with their number",
@@ -345,4 +352,38 @@ func slotMovesAmongWaiters(t *caseT) {
 	t.OK(move.Finish(t.Ctx), "move the rest of the slot")
 	t.OK(next.Release(t.Ctx), "Release after the slot has moved")
 	t.free(l, name)
+}
+
+// fullServerRefusesWaiters fills the memory, as far as the server knows, while a waiter has a place.
+func fullServerRefusesWaiters(t *caseT) {
+	for _, fenced := range []bool{false, true} {
+		name := t.Key()
+		t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
+		l := t.direct()
+		t.warmLocker(l)
+		ctx := lease.WithWaiting(t.Ctx, lease.Waiting{ID: lease.NewToken(), Since: time.Now()})
+		requests := map[string]struct {
+			ctx context.Context
+			req locker.Request
+		}{
+			"NoWait":   {t.Ctx, locker.Request{Name: name, TTL: long, NoWait: true, Fenced: fenced}},
+			"a waiter": {ctx, locker.Request{Name: name, TTL: long, Fenced: fenced}},
+		}
+		for what, r := range requests {
+			_, err := l.Acquire(r.ctx, r.req)
+			t.Is(err, locker.ErrNotAcquired, "%s, of a lock that another holds", what)
+		}
+		t.Do(name, "DEL", name)
+		t.Do(name, "CONFIG", "SET", "maxmemory", 1)
+		for what, r := range requests {
+			if _, err := l.Acquire(r.ctx, r.req); driver.CodeOf(err) != "OOM" {
+				t.Errorf("%s, with the memory full: %v, want OOM", what, err)
+			}
+			t.gone(name, "after %s with the memory full", what)
+		}
+		t.Do(name, "CONFIG", "SET", "maxmemory", 0)
+		lock, err := l.Acquire(ctx, requests["a waiter"].req)
+		t.OK(err, "an acquire that waits, with memory again")
+		t.OK(lock.Release(t.Ctx), "Release")
+	}
 }

@@ -44,6 +44,15 @@ local function read_presence(queue, member, now)
   end
 end
 
+-- need_memory(queue) raises the error of a server whose memory is full, and changes nothing. Without
+-- it the first command that frees memory would allow the script any write after it.
+local function need_memory(queue)
+  local refused = redis.pcall('ZADD', queue, 'XX', 0, '~')
+  if type(refused) == 'table' and string.find(refused.err, '^OOM') then
+    redis.call('ZADD', queue, 'XX', 0, '~')
+  end
+end
+
 local function remove_waiter(queue, id)
   redis.pcall('ZREM', queue, id, '~' .. id)
 end
@@ -175,6 +184,7 @@ end
 -- the waiter's place, or passes it on to the next waiter of the process, which has waited for next
 -- ms. next is '' if the order is not strict, and negative if there is no such waiter.
 local function leave_place(queue, id, delivery, next)
+  need_memory(queue)
   if next == '' or tonumber(next) < 0 then
     remove_waiter(queue, id)
   else
@@ -189,6 +199,7 @@ local function kept_for(queue, channel, id, fair)
   if not has_waiters(queue) then
     return nil
   end
+  need_memory(queue)
   local first, score = first_waiter(queue, now_us(), id)
   if first and first ~= id and fair then
     first, score = wake_first(queue, channel, id), -1 -- which drops waiters whose message nobody receives

@@ -124,7 +124,7 @@ if counter then
 end
 
 if queue and ARGV[10] ~= 'all' then
-  remove_waiter(queue, ARGV[10])
+  leave_place(queue, ARGV[10], '', '')
 end
 local hold = format_value('0', ARGV[4], ARGV[5])
 if lock and shared then
