@@ -13,7 +13,7 @@
 //     followed by another try, since they prove that nothing ran.
 //   - An error matches driver.ErrNotSent only if the command was not sent: the client could not
 //     connect, the server refused its handshake, no node has the slot, the keys of a script have
-//     several slots, or ctx had ended. An error reply is a *driver.ServerError that wraps the
+//     several slots, the client was closed before, or ctx had ended. An error reply is a *driver.ServerError that wraps the
 //     *rueidis.RedisError. Any other error means that the outcome is unknown. That includes the
 //     first ErrClosing: rueidis returns it for commands in flight too, also when it leaves a master
 //     that Sentinels have deposed.

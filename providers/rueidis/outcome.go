@@ -88,28 +88,37 @@ func (d *rueidisDriver) unanswered(ctx context.Context, err error, closing bool)
 	return err
 }
 
-// closed reports whether client's Close was called. It reads an unexported field of the client, the
-// only difference from a client that left its server; a test checks that the field still exists. A
-// client with replicas or redirects has a client of its primary, in an atomic pointer.
+// closed reports whether client's Close was called.
 func closed(client rueidis.Client) bool {
+	stop, _ := stopOf(client)
+	return stop != nil && atomic.LoadUint32(stop) != 0
+}
+
+// stopOf returns what client's Close sets to a value other than 0, or nil. It is an unexported field
+// of the client, the only difference from a client that left its server; a test checks that the
+// field still exists. A client with replicas or redirects has a client of its primary, in an atomic
+// pointer: then lasting is false.
+func stopOf(client rueidis.Client) (stop *uint32, lasting bool) {
 	v := reflect.Indirect(reflect.ValueOf(client))
 	if v.Kind() != reflect.Struct || !v.CanAddr() {
-		return false
+		return nil, false
 	}
+	lasting = true
 	if primary := v.FieldByName("primary"); primary.IsValid() && primary.CanAddr() {
+		lasting = false
 		load, ok := reflect.PointerTo(primary.Type()).MethodByName("Load")
 		p := primary.FieldByName("v")
 		if !ok || load.Type.NumOut() != 1 || load.Type.Out(0).Kind() != reflect.Pointer || !p.IsValid() ||
 			p.Kind() != reflect.UnsafePointer {
-			return false
+			return nil, false
 		}
 		v = reflect.NewAt(load.Type.Out(0).Elem(), atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(p.UnsafeAddr())))).Elem() //nolint:gosec // as below
 	}
-	stop := v.FieldByName("stop")
-	if !stop.IsValid() || stop.Kind() != reflect.Uint32 {
-		return false
+	field := v.FieldByName("stop")
+	if !field.IsValid() || field.Kind() != reflect.Uint32 {
+		return nil, false
 	}
-	return atomic.LoadUint32((*uint32)(unsafe.Pointer(stop.UnsafeAddr()))) != 0 //nolint:gosec // the client itself uses it by atomic
+	return (*uint32)(unsafe.Pointer(field.UnsafeAddr())), lasting //nolint:gosec // the client itself uses it by atomic
 }
 
 // ended returns why ctx is over. A connection's deadline may come a moment before the timer of the

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -127,6 +128,9 @@ func (d *rueidisDriver) probe(n *node, sent time.Duration) {
 func (d *rueidisDriver) ready(ctx context.Context) error {
 	if err := d.CheckOpen(); err != nil {
 		return err
+	}
+	if d.stop != nil && atomic.LoadUint32(d.stop) != 0 {
+		return driver.Permanent(driver.NotSent(rueidis.ErrClosing))
 	}
 	return driver.NotSent(ctx.Err())
 }

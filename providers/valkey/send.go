@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -129,6 +130,9 @@ func (d *valkeyDriver) probe(n *node, sent time.Duration) {
 func (d *valkeyDriver) ready(ctx context.Context) error {
 	if err := d.CheckOpen(); err != nil {
 		return err
+	}
+	if d.stop != nil && atomic.LoadUint32(d.stop) != 0 {
+		return driver.Permanent(driver.NotSent(valkey.ErrClosing))
 	}
 	return driver.NotSent(ctx.Err())
 }

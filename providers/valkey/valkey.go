@@ -24,6 +24,7 @@ type valkeyDriver struct {
 	hub         *adapter.Hub
 	info        atomic.Pointer[info]
 	closing     atomic.Bool // the last error was ErrClosing
+	stop        *uint32     // not 0 once the client is closed; nil: that is not known
 	scripts     adapter.ScriptCache
 	node        *node // the only one; of a cluster, what is not known to be at another
 	topology    atomic.Pointer[topology]
@@ -53,6 +54,9 @@ func New(client valkey.Client) (driver.Driver, error) {
 			"one without, since a connection that expires makes valkey-go send again what may have been executed")
 	}
 	d := &valkeyDriver{client: client, node: newNode(client.Mode() == valkey.ClientModeCluster, asks(client))}
+	if stop, lasting := stopOf(client); lasting {
+		d.stop = stop
+	}
 	if d.node.cluster {
 		d.hub = adapter.NewShardedHub(d.open, d.shards())
 		d.learnTopology()

@@ -170,6 +170,9 @@ func (s *Sends) classify(err error) error {
 	if s.Open == 0 {
 		return err
 	}
+	if errors.Is(err, driver.ErrNotSent) {
+		return fmt.Errorf("%w: an earlier send was not answered; the last one: %w", locker.ErrUnknownOutcome, err)
+	}
 	return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 }
 
