@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -147,6 +148,16 @@ var flawedDrivers = []struct {
 			return err
 		}),
 		[]string{"an ended context sends nothing", "a refused connection sends nothing", "a closed driver returns ErrClosed"},
+	},
+	{
+		"hides why there was no connection",
+		mapped(func(err error) error {
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				return driver.NotSent(context.DeadlineExceeded)
+			}
+			return err
+		}),
+		[]string{"a caller that leaves learns why there was no connection"},
 	},
 	{
 		"strips the code of errors",

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
@@ -24,6 +25,11 @@ var outcomeCases = []testCase{
 		name: "a refused connection sends nothing", on: suite.OneAddress, own: true,
 		why: "with the server down no command was sent, so a strategy need not clean up after it",
 		run: refusedConnectionSendsNothing,
+	},
+	{
+		name: "a caller that leaves learns why there was no connection", on: suite.OnlyMemory,
+		why: "whoever gave it little time reads that there was no answer, and not that nobody listens at the address",
+		run: refusedConnectionIsReported,
 	},
 	{
 		name: "a cancel returns soon", on: suite.OneAddress,
@@ -230,6 +236,40 @@ func doneContextSendsNothing(t *caseT) {
 		if sub != nil {
 			t.Errorf("Subscribe with a %s context returned a subscription", what)
 		}
+	}
+}
+
+// refusedConnectionIsReported leaves while the client may still be dialing again.
+func refusedConnectionIsReported(t *caseT) {
+	p, drv := t.Proxied()
+	t.warm(drv, countScript)
+	p.Refuse()
+	p.CutAll()
+	for _, c := range commands {
+		t.Eventually(c.name+" reports that nobody listens", func() bool {
+			for what, ctx := range map[string]func() (context.Context, func()){
+				"a deadline": func() (context.Context, func()) {
+					b := driver.Bound(context.WithoutCancel(t.Ctx), 300*time.Millisecond)
+					return b, b.Stop
+				},
+				"a cancel": func() (context.Context, func()) {
+					ctx, cancel := context.WithCancel(t.Ctx)
+					stop := time.AfterFunc(300*time.Millisecond, cancel).Stop
+					return ctx, func() { stop(); cancel() }
+				},
+			} {
+				ctx, stop := ctx()
+				err := c.send(ctx, drv, t.Key())
+				stop()
+				if !errors.Is(err, driver.ErrNotSent) {
+					return false // on a connection that is dead
+				}
+				if !errors.Is(err, syscall.ECONNREFUSED) {
+					t.Errorf("%s with the server down, until %s: %v, want connection refused", c.name, what, err)
+				}
+			}
+			return true
+		})
 	}
 }
 

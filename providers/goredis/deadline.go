@@ -19,6 +19,18 @@ func call[T any](
 	ctx context.Context, d *goredisDriver, key string, sent *delivery,
 	f func(sending context.Context) (T, error),
 ) (T, error) {
+	began := time.Now()
+	v, err := callAtGate(ctx, d, key, sent, f)
+	if err != nil && errors.Is(err, driver.ErrNotSent) && (late(ctx) || ctx.Err() != nil) {
+		err = d.dials.explain(err, began)
+	}
+	return v, err
+}
+
+func callAtGate[T any](
+	ctx context.Context, d *goredisDriver, key string, sent *delivery,
+	f func(sending context.Context) (T, error),
+) (T, error) {
 	var zero T
 	if err := d.CheckOpen(); err != nil {
 		return zero, err

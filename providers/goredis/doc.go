@@ -15,7 +15,9 @@
 //     log in, its pool was exhausted, it was closed, or the context ended before the command was
 //     written, also while the client was dialing. A command that a redis.AutoPipeliner has queued
 //     counts as written. An error reply is a *driver.ServerError. Both wrap the client's error.
-//   - The client is not changed: no option is set, no hook is added, and Close leaves it open. Its
+//   - The client is not changed: no option is set, and Close leaves it open. A client of one server
+//     gets one hook, whatever the number of its drivers, which only notes dials that fail: a caller
+//     whose context ends before it has a connection is told why. The client's
 //     hooks see each command with the values of the caller's context. One argument (NX, a script's
 //     digest or source, or the first number of a WAIT) has a type with MarshalBinary and String,
 //     from which the driver learns whether the command was sent. A hook that asserts
@@ -44,6 +46,9 @@
 //     it may never end.
 //   - A call whose context ends at its deadline alone, more than a second away, may end up to 10 ms
 //     after it.
+//   - If the server has no place for one more client (maxclients), it says so and closes the
+//     connection. go-redis often finds that closed before it reads: then the error is "broken pipe"
+//     or "connection reset".
 //   - Hooks of your own that call next twice, or change keys, do so here too.
 //   - A redis.Ring moves keys to other servers when one is down, so a lock may be held twice. It
 //     has no subscriptions.
@@ -59,6 +64,10 @@
 // the context says, so each call needs a goroutine that its caller can leave: about 10 µs on two
 // cores. With it only these calls do: under a context that can be canceled, over a redis.Ring or a
 // client of your own type, and over cluster clients with ReadOnly, RouteByLatency or RouteRandomly.
+//
+// DialerRetries: 1, if callers have little time. By default go-redis dials five times with pauses of
+// 100 ms before it reports a server that refuses connections. With one dial the error comes at
+// once, and middleware/retry tries again as its policy says.
 //
 // Other options are up to you. MaxRetries has no effect here. Holders and waiters occupy no
 // connection of the pool.

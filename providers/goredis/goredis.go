@@ -19,6 +19,7 @@ type goredisDriver struct {
 	client        redis.UniversalClient
 	obeysDeadline bool // client ends a call by its context's deadline
 	servers       servers
+	dials         *dials           // nil: it does not see them
 	expiries      adapter.Expiries // of commands
 	scripts       adapter.ScriptCache
 	info          driver.Info
@@ -47,6 +48,7 @@ func New(client redis.UniversalClient) (driver.Driver, error) {
 		client:        client,
 		obeysDeadline: obeysDeadline(client),
 		servers:       newServers(client),
+		dials:         newDials(client),
 		info:          driver.Info{Client: "go-redis", Address: address(client)},
 	}
 	if cluster, ok := client.(masters); ok {

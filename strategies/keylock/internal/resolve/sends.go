@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -91,7 +92,7 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 			}
 		case s.Open == 0 && !s.resendsUnexecuted(patience, err), !driver.Transient(err):
 			if errors.Is(err, driver.ErrNotSent) && ended(patience) && errors.Is(err, patience.Err()) {
-				err = driver.NotSent(locker.ContextErr(patience))
+				err = driver.NotSent(withDial(locker.ContextErr(patience), err))
 			}
 			return s.classify(err)
 		}
@@ -109,6 +110,15 @@ func (s *Sends) resendsUnexecuted(patience context.Context, err error) bool {
 	}
 	return s.Patience != nil && errors.Is(err, driver.ErrNotSent) && errors.Is(err, context.DeadlineExceeded) &&
 		!ended(patience)
+}
+
+// withDial returns ended, with the dial that failed while a send waited for a connection, if err
+// has one.
+func withDial(ended, err error) error {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && !dial.Timeout() {
+		return fmt.Errorf("%w: %w", ended, dial)
+	}
+	return ended
 }
 
 // lateTimer is for how long a context whose Deadline has passed may not have ended.

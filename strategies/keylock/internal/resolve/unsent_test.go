@@ -1,8 +1,12 @@
 package resolve_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +15,36 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
+
+// dialing is a command whose client dials again and again until ctx ends.
+type dialing struct{}
+
+func (dialing) Send(ctx context.Context) error {
+	<-ctx.Done()
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	return fmt.Errorf("%w: %w", driver.NotSent(ctx.Err()), refused)
+}
+
+// A caller that leaves while the client dials learns why there was no connection, and what ended
+// the wait.
+func TestDialThatFailed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, locker.ErrMaxWait)
+		defer cancel()
+		sends := resolve.Sends{Timeout: time.Second, Limit: time.Second}
+		err := sends.Resolve(ctx, dialing{})
+		for _, want := range []error{driver.ErrNotSent, locker.ErrMaxWait, syscall.ECONNREFUSED} {
+			if !errors.Is(err, want) {
+				t.Errorf("error %v does not match %v", err, want)
+			}
+		}
+		const want = "no answer from a:1 in 300ms: connection refused"
+		if got := locker.NewAttemptError("a:1", 300*time.Millisecond, err).Error(); got != want {
+			t.Errorf("text %q, want %q", got, want)
+		}
+	})
+}
 
 // The text does not say at once that the outcome is unknown and that the command was not sent.
 func TestOpenThenNotSent(t *testing.T) {
