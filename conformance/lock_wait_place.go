@@ -50,6 +50,11 @@ var placeCases = []testCase{
 		run: frozenWaiterPassesOn,
 	},
 	{
+		name: "a deaf waiter does not stall others", contract: 12, on: suite.OnlyMemory, needs: subscribes,
+		why: "a process whose messages get lost while its commands work would be woken in vain again and again, and nobody would use the lock meanwhile",
+		run: deafStallsNobody,
+	},
+	{
 		name: "a woken waiter goes before other waiters", contract: 12, on: suite.OnlyMemory, needs: subscribes,
 		why: "a waiter that polls at the wrong moment would take the lock from the one that has waited longest, time and again",
 		run: wokenGoesFirst,
@@ -202,10 +207,89 @@ func frozenWaiterPassesOn(t *caseT) {
 	if took := time.Since(released); took > 5*time.Second {
 		t.Errorf("a waiter that is frozen kept a free lock from the next one for %v", took)
 	}
-	frozen.refused() // it wakes up, too late
+	frozen.refused() // it wakes up, too late, and polls
 	t.OK(next.Release(t.Ctx), "Release")
-	t.Woken(frozen.sub, "the first waiter, again")
 	t.OK(frozen.acquired().Release(t.Ctx), "Release")
+}
+
+// deafDriver loses the messages of its subscriptions. The server counts it as a receiver.
+type deafDriver struct {
+	driver.Driver
+	driver.Deliverer
+}
+
+func (d deafDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	sub, err := d.Driver.Subscribe(ctx, channel)
+	if err != nil {
+		return nil, err
+	}
+	return deafSubscription{sub}, nil
+}
+
+type deafSubscription struct{ driver.Subscription }
+
+func (deafSubscription) Wake() <-chan struct{} { return nil }
+
+// deafStallsNobody has two processes acquire in turn beside others that are woken in vain. Each of
+// those may delay them by the time to try, once.
+func deafStallsNobody(t *caseT) {
+	const (
+		deaf   = 2
+		during = 8 * time.Second
+		hold   = 50 * time.Millisecond
+	)
+	name := t.Key()
+	held := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
+	if !t.hasPlaces(name) {
+		return
+	}
+	ctx, stop := context.WithCancel(t.Ctx)
+	defer stop()
+	var wg sync.WaitGroup
+	var used atomic.Int64 // the time for which healthy processes had the lock
+	var polled atomic.Int32
+	work := func(l locker.Locker, use func(time.Duration)) {
+		err := locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error {
+			t.Pause(hold)
+			use(hold)
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("Do: %v", err)
+		}
+	}
+	for range deaf {
+		drv := t.Driver()
+		deliverer, _ := drv.(driver.Deliverer)
+		l := t.waiting(t.locker(deafDriver{drv, deliverer}), retry.Config{})
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				work(l, func(time.Duration) { polled.Add(1) })
+			}
+		})
+		t.Pause(100 * time.Millisecond) // it waits first
+	}
+	began := time.Now()
+	for range 2 {
+		l := t.waiting(t.direct(), retry.Config{})
+		wg.Go(func() {
+			for time.Since(began) < during {
+				work(l, func(d time.Duration) { used.Add(int64(d)) })
+			}
+		})
+	}
+	t.OK(held.Release(t.Ctx), "Release")
+	t.Pause(during)
+	if least := during*9/10 - deaf*timeToTry; time.Duration(used.Load()) < least {
+		t.Errorf("beside deaf waiters the others had the lock for %v of %v, want %v", time.Duration(used.Load()), during, least)
+	}
+	polled.Store(0)
+	t.Pause(2 * time.Second)
+	if polled.Load() == 0 {
+		t.Errorf("nobody else waits, and a deaf waiter does not get the lock")
+	}
+	stop()
+	wg.Wait()
 }
 
 func wokenGoesFirst(t *caseT) {
@@ -213,11 +297,21 @@ func wokenGoesFirst(t *caseT) {
 	if !t.hasPlaces(held.Name()) {
 		return
 	}
+	toTry := timeToTry
+	if t.contended(t.direct(), locker.Request{Name: held.Name(), NoWait: true}).Ordered {
+		toTry = timeToTryOrdered
+	}
 	waiters := t.places(held.Name(), 2)
 	t.OK(held.Release(t.Ctx), "Release")
 	t.Woken(waiters[0].sub, "the first waiter")
-	t.Pause(timeToTry - 10*latency)
-	waiters[1].refused()
+	t.Pause(toTry - 10*latency)
+	lock, refusal := waiters[1].try()
+	if lock != nil {
+		t.Fatalf("a waiter acquired a lock that is kept for another")
+	}
+	if again := refusal.RetryAfter; again <= 0 || again > 12*latency {
+		t.Errorf("a waiter is to try again in %v; the lock is kept for another for 10 ms more", again)
+	}
 	if t.h.Can.Fair {
 		t.contended(t.direct(), locker.Request{Name: held.Name(), NoWait: true})
 	}

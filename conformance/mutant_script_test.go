@@ -50,8 +50,12 @@ func TestMutantsOfSingle(t *testing.T) {
 		"local time_to_try = 60000", "a frozen waiter delays the next one only")
 	m.script(singleWith, "a waiter that was woken and has no advantage",
 		"if first and first ~= id and score < 0 then", "if false then", "a woken waiter goes before other waiters")
-	m.script(singleWith, "an acquire of a waiter that looks at nothing", "  if left ~= -2 then",
-		"  if left ~= -2 and not own then", "foreign libraries contend beside the queue",
+	m.script(singleWith, "a waiter that misses wake-ups and is woken again", "local marked_for = 30000",
+		"local marked_for = 0", "a deaf waiter does not stall others")
+	m.script(singleWith, "a refusal of a free lock that says to poll rarely", "rest or left", "left",
+		"a woken waiter goes before other waiters")
+	m.script(singleWith, "an acquire of a waiter that looks at nothing", "  if left ~= -2 and not (own",
+		"  if left ~= -2 and not own and not (own", "foreign libraries contend beside the queue",
 		"a release wakes the first waiter alone")
 	m.script(fairWith, "a fair release that wakes the newest waiter",
 		"digits(now - math.max(tonumber(waited), 0) * 1000)",
@@ -208,7 +212,7 @@ func TestMutantsOfSemaphore(t *testing.T) {
 		"lock.used = till and lock.used or lock.used - permits_of(ARGV[1])\nif true then",
 		"a release of permits whose reply is lost counts once")
 	m.script(semaphoreWith, "small requests pass a large one",
-		"if not again and kept_for(queue, ARGV[8], id, true) then", "if false then", "a large request is not starved")
+		"local rest = not again and kept_for(queue, ARGV[8], id, true, ARGV[4])", "local rest = false", "a large request is not starved")
 	m.script(semaphoreWith, "a release wakes one waiter", "if unused > 0 then", "if false then",
 		"a release wakes all who fit")
 	m.script(semaphoreWith, "any limit will do",

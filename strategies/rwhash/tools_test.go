@@ -26,6 +26,7 @@ const (
 	bound = 5 * time.Second        // Config.WriterTurn's default
 	life  = time.Second            // of an intent
 	back  = 400 * time.Millisecond // when a waiter tries again at the latest
+	toTry = 250 * time.Millisecond // of a writer that was woken
 	herd  = 10 * time.Millisecond  // of a turn, after its first reader
 )
 

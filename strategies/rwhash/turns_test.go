@@ -185,24 +185,24 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 				return err
 			}
 		}
-		because := func(err error, owner string) {
+		because := func(err error, owner string, again time.Duration) {
 			t.Helper()
-			if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Owner != owner || held.RetryAfter != back {
-				t.Errorf("%v, want it refused because of %q, to try again in %v", err, owner, back)
+			if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Owner != owner || held.RetryAfter != again {
+				t.Errorf("%v, want it refused because of %q, to try again in %v", err, owner, again)
 			}
 		}
 		first := b.write(t, locker.Request{Owner: "first"})
 		young, old, middle := waits(time.Second), waits(5*time.Second), waits(3*time.Second)
-		because(young("young"), "first")
-		because(old("old"), "first")
-		because(middle("middle"), "first")
+		because(young("young"), "first", back)
+		because(old("old"), "first", back)
+		because(middle("middle"), "first", back)
 		release(t, first)
-		sleep(back)
-		because(young("young"), "old")
-		b.refused(t, noWait(writer), "old", life-back)
+		sleep(toTry - 50*time.Millisecond)
+		because(young("young"), "old", 50*time.Millisecond)
+		b.refused(t, noWait(writer), "old", life-toTry+50*time.Millisecond)
 		release(t, b.read(t, locker.Request{}))
 		beside := b.read(t, locker.Request{Owner: "beside"})
-		because(old("old"), "beside")
+		because(old("old"), "beside", back)
 		b.refused(t, noWait(reader), "old", life)
 		release(t, beside)
 		match(t, old("old"))
@@ -211,19 +211,19 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 		// A writer that has waited longer than all before it enters at once, and the next one stays
 		// next.
 		first = b.write(t, locker.Request{Owner: "first"})
-		because(middle("middle"), "first")
+		because(middle("middle"), "first", back)
 		release(t, first)
 		match(t, old("old"))
-		because(young("young"), "middle")
+		because(young("young"), "middle", toTry)
 		sleep(life) // it gave up
 		match(t, young("young"))
 		b.free(t)
 
 		// It is next also if the writer before it died.
 		b.write(t, locker.Request{Owner: "died", TTL: 500 * time.Millisecond})
-		because(old("old"), "died")
+		because(old("old"), "died", back)
 		sleep(500 * time.Millisecond)
-		because(young("young"), "old")
+		because(young("young"), "old", back)
 		match(t, old("old"))
 		b.free(t)
 	})
@@ -243,7 +243,7 @@ func TestPatientWriterKeepsItsPlace(t *testing.T) {
 			sleep(held.RetryAfter)
 		}
 		release(t, first)
-		b.refused(t, asWriter(locker.Request{Owner: "young"}), "writer", back)
+		b.refused(t, asWriter(locker.Request{Owner: "young"}), "writer", toTry)
 		release(t, locker.Must(b.Acquire(old, writer)))
 		b.free(t)
 	})

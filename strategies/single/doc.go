@@ -50,9 +50,10 @@
 // reservation has expired.
 //
 // A place counts for 5 s after the waiter's last attempt, and for longer where thousands are ahead
-// and it polls more rarely. A woken waiter has 500 ms to try. One that is frozen delays the next
-// one by up to 2.5 s, until the next one polls. The key of the queue expires with the last place in
-// it. [docs/contracts.md], contract 12, has the rules.
+// and it polls more rarely. A woken waiter has 500 ms to try. One that is frozen, or whose messages
+// are lost, delays the next one by up to 2.5 s, until the next one polls; it is not woken again for
+// 30 s. The key of the queue expires with the last place in it. [docs/contracts.md], contract 12, has
+// the rules.
 //
 // # Replicas
 //

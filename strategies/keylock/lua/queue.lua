@@ -4,13 +4,22 @@
 --         wake-up
 --   ~ID   score: presence + 4 * (the time until which the waiter counts, ms) + its delivery: 0 by
 --         PUBLISH, 1 by PUBLISH with an exact number of receivers, 2 by SPUBLISH
+--   !ID   a mark, in place of the two: the waiter missed a wake-up. Score: marks + the time until
+--         which it is marked, ms
 -- Waiters that are woken all together share the member ~all0 or ~all2, by their delivery.
 --
 -- A waiter counts until counts_for after its next attempt is due. Once woken, it has time_to_try
--- for an attempt. It is dropped if its delivery counts the receivers and its wake-up reaches none.
+-- for an attempt. If it lets that time pass, its messages may be lost: it is marked. A marked waiter
+-- has no place, is not woken, and polls. It takes a free lock even if that is kept for another, once
+-- it has waited for pass_after. A waiter is dropped if its delivery counts the receivers and its
+-- wake-up reaches none.
 -- A queue that the user may not access, or whose key holds another type, is treated as empty.
 
 local presence = 4e15
+local marks = 5e15
+local marked_for = 30000 -- ms for which a waiter that missed a wake-up is marked
+local retry_marked = 100 -- ms after which a marked waiter tries again, and up to as much later at random
+local pass_after = 1000 -- ms after which a marked waiter takes a lock that is kept for another
 local retry_first = 2000 -- ms after which the first waiter tries again at the latest
 local retry_spread = 5 -- the number of waiters ahead that adds 1 ms, so that a long queue sends few polls
 local retry_last = 60000 -- ms after which any waiter tries again at the latest
@@ -57,6 +66,37 @@ local function remove_waiter(queue, id)
   redis.pcall('ZREM', queue, id, '~' .. id)
 end
 
+-- missed_wake(score, now) reports whether a waiter with that score has let its time to try pass.
+local function missed_wake(score, now)
+  return score < 0 and now + score > time_to_try * 1000
+end
+
+-- mark(queue, id, now) marks a waiter, and removes up to two marks that have ended.
+local function mark(queue, id, now)
+  local till = marks + math.floor(now / 1000)
+  local others = redis.pcall('ZCOUNT', queue, '-inf', digits(marks))
+  for _ = 1, type(others) == 'number' and 2 or 0 do
+    local oldest = redis.pcall('ZRANGE', queue, others, others, 'WITHSCORES')
+    if oldest[1] and tonumber(oldest[2]) <= till then
+      redis.pcall('ZREM', queue, oldest[1])
+    end
+  end
+  redis.pcall('ZADD', queue, digits(till + marked_for), '!' .. id)
+  remove_waiter(queue, id)
+end
+
+-- is_marked(queue, id, now) reports whether a waiter is marked. It marks one whose attempt comes
+-- too late.
+local function is_marked(queue, id, now)
+  local score = tonumber(redis.pcall('ZSCORE', queue, id) or nil)
+  if score and missed_wake(score, now) then
+    mark(queue, id, now)
+    return true
+  end
+  local till = not score and tonumber(redis.pcall('ZSCORE', queue, '!' .. id) or nil)
+  return till and till > marks + now / 1000
+end
+
 -- first_waiter(queue, now, trying) returns the ID of the first waiter, its score and its delivery,
 -- or nil if there is none. A woken waiter comes before all others, then the one that has waited
 -- longest. It drops waiters that do not count, up to most_dropped, but never the one whose attempt
@@ -78,23 +118,27 @@ local function first_waiter(queue, now, trying)
     if counts or looked == most_dropped then
       return id, score, delivery or 0
     end
-    remove_waiter(queue, id)
+    if delivery and missed_wake(score, now) then
+      mark(queue, id, now)
+    else
+      remove_waiter(queue, id)
+    end
   end
 end
 
 -- wake_first(queue, channel, own) wakes the first waiter, unless one was woken already and still
 -- has time to try. It publishes nothing for own, which its process wakes. It returns the ID of the
--- woken waiter, or nil if the queue is empty.
+-- woken waiter and when it was woken, as its score, or nil if the queue is empty.
 local function wake_first(queue, channel, own)
   local now = now_us()
   for looked = 0, most_dropped do
     local id, score, delivery = first_waiter(queue, now)
     if not id or score < 0 then
-      return id
+      return id, score
     end
     if id == own or deliver(channel .. ':' .. id, delivery) or looked == most_dropped then
       redis.call('ZADD', queue, digits(-now), id)
-      return id
+      return id, -now
     end
     remove_waiter(queue, id)
   end
@@ -135,6 +179,12 @@ local function wake(queue, channel, own)
   return first, (all or first and first ~= own) and 2 or 1
 end
 
+-- passes(queue, id, now, waited) reports whether a waiter may take a free lock that is kept for
+-- another: it is marked.
+local function passes(queue, id, now, waited)
+  return id ~= '' and id ~= 'all' and is_marked(queue, id, now) and tonumber(waited) >= pass_after
+end
+
 -- enqueue(queue, id, delivery, waited, patience, left) puts a refused waiter into the queue, or
 -- extends its presence there. It never shortens it: an attempt of another waiter of the process may
 -- come late. The waiter has waited for waited ms and waits for at most patience ms longer ('': no
@@ -148,6 +198,10 @@ local function enqueue(queue, id, delivery, waited, patience, left)
     return unplaced
   end
   local now = now_us()
+  if not all and is_marked(queue, id, now) then
+    local again = retry_marked + now % retry_marked
+    return left < 0 and again or math.min(left, again)
+  end
   if not all then
     local added = redis.pcall('ZADD', queue, digits(now - math.max(tonumber(waited), 0) * 1000), id)
     if type(added) ~= 'number' then
@@ -192,20 +246,24 @@ local function leave_place(queue, id, delivery, next)
   end
 end
 
--- kept_for(queue, channel, id, fair) returns the ID of the waiter for which a free lock is kept, or
--- nil if id may have the lock. It is kept for another waiter that was woken and still has time to
--- try. With fair it is kept for the first waiter, if that is not id, and that waiter is woken.
-local function kept_for(queue, channel, id, fair)
+-- kept_for(queue, channel, id, fair, waited) returns for how long a free lock is kept for another
+-- waiter, ms, or nil if id, which has waited for waited ms, may have it. It is kept for a waiter that
+-- was woken and still has time to try. With fair it is kept for the first waiter, if that is not id,
+-- and that waiter is woken.
+local function kept_for(queue, channel, id, fair, waited)
   if not has_waiters(queue) then
     return nil
   end
   need_memory(queue)
-  local first, score = first_waiter(queue, now_us(), id)
+  local now = now_us()
+  if passes(queue, id, now, waited) then
+    return nil
+  end
+  local first, score = first_waiter(queue, now, id)
   if first and first ~= id and fair then
-    first, score = wake_first(queue, channel, id), -1 -- which drops waiters whose message nobody receives
+    first, score = wake_first(queue, channel, id) -- which drops waiters whose message nobody receives
   end
   if first and first ~= id and score < 0 then
-    return first
+    return math.max(math.ceil(time_to_try - (now + score) / 1000), 1)
   end
 end
-

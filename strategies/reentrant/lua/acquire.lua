@@ -37,9 +37,9 @@ if other then
   return other
 end
 
--- refuse(owner, note, left) returns the refusal, and leaves the caller in the queue if it waits.
-local function refuse(owner, note, left)
-  return {0, owner, note, left, enqueue(queue, id, ARGV[9], ARGV[6], ARGV[7], left)}
+-- refuse(owner, note, left, rest) returns the refusal, and leaves the caller in the queue if it waits.
+local function refuse(owner, note, left, rest)
+  return {0, owner, note, left, enqueue(queue, id, ARGV[9], ARGV[6], ARGV[7], rest or left)}
 end
 
 local found
@@ -60,8 +60,9 @@ if lock then
     return refusal
   end
 end
-if queue and (own or fair) and not (found and found.token) and kept_for(queue, ARGV[10], id, fair) then
-  return refuse('', '', -1)
+local rest = queue and (own or fair) and not (found and found.token) and kept_for(queue, ARGV[10], id, fair, ARGV[6])
+if rest then
+  return refuse('', '', -1, rest)
 end
 local tenure = found and found.token -- the owner holds already
 local again = tenure and hold_end(lock, ARGV[1]) -- an earlier send made the hold

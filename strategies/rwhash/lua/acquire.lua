@@ -42,6 +42,22 @@ local function time_left(till)
   return waits and math.min(till - lock.now, back) or till - lock.now
 end
 
+-- time_of_heir() returns for how long a free lock is kept for the next writer, ms, or nil if that was
+-- not woken. A woken one that lets the time pass is marked in the queue, and is the next no more.
+local function time_of_heir()
+  local score = queue and tonumber(redis.pcall('ZSCORE', queue, lock.heir) or nil)
+  if not score or score > 0 then
+    return nil
+  end
+  local now = now_us()
+  local rest = math.ceil(time_of_woken - (now + score) / 1000)
+  if rest <= 0 then
+    mark(queue, lock.heir, now)
+    lock.hwant = 0
+  end
+  return rest
+end
+
 -- refuse_by_intent(who, till) is the refusal that names a waiter: 'w', 'r' or 'h' (see lock.lua).
 local function refuse_by_intent(who, till)
   local names = redis.call('HMGET', KEYS[1], who .. 'owner', who .. 'note')
@@ -76,7 +92,11 @@ if lock and not again then
     elseif readers_turn(lock) then
       refusal = refuse_by_intent('r', math.min(lock.turn, lock.rwant))
     elseif lock.hwant > lock.now and lock.heir ~= ARGV[7] and since >= lock.hsince then
-      refusal, passed_over = refuse_by_intent('h', lock.hwant), true
+      local rest = time_of_heir()
+      if not rest or rest > 0 then
+        refusal, passed_over = refuse_by_intent('h', lock.hwant), true
+        refusal[5] = math.min(refusal[5], rest or refusal[5])
+      end
     end
   end
 end
@@ -93,11 +113,13 @@ if refusal then
   if waits and (shared or not lock.writer and not passed_over) then
     store_intent(lock, shared, ARGV[4], ARGV[5], bound)
   end
-  if waits and not shared and ARGV[7] ~= '' then
+  local marked = waits and queue and is_marked(queue, ARGV[10], now_us())
+  if waits and not shared and ARGV[7] ~= '' and not marked then
     claim_next(lock, ARGV[7], since, ARGV[4], ARGV[5])
   end
   if waits then
-    enqueue(queue, ARGV[10], ARGV[11], ARGV[8], ARGV[9], refusal[5])
+    local again = enqueue(queue, ARGV[10], ARGV[11], ARGV[8], ARGV[9], refusal[5])
+    refusal[5] = marked and again or refusal[5]
   end
   if found and found.token then
     store_found(lock, found) -- last: it may end the key if the hold has expired meanwhile

@@ -25,6 +25,7 @@
 
 local life = 1000 -- ms that an intent lives, unless its waiter stops before
 local back = 400 -- ms after which a waiter tries again at the latest
+local time_of_woken = 250 -- ms that the next writer has for its attempt once it is woken; less than back
 local herd = 10 -- ms that a turn lasts from its first reader on, for those that were woken with it
 local stragglers = 500 -- the same for a long turn, for readers far away
 

@@ -44,12 +44,12 @@ if lock and not again then
   end
 end
 
--- refuse(value, left) returns the refusal, and leaves the caller in the queue if it waits.
-local function refuse(value, left)
+-- refuse(value, left, rest) returns the refusal, and leaves the caller in the queue if it waits.
+local function refuse(value, left, rest)
   if lock and (lock.limit ~= lock.stored or #lock.dead > 0) then
     store(lock)
   end
-  return {0, value, left, enqueue(queue, id, ARGV[7], ARGV[4], ARGV[5], left)}
+  return {0, value, left, enqueue(queue, id, ARGV[7], ARGV[4], ARGV[5], rest or left)}
 end
 
 if lock and not again and free(lock) < wanted then
@@ -59,8 +59,9 @@ if lock and not again and free(lock) < wanted then
   end
   lock.used = 0 -- no hold is left: something else removed one
 end
-if not again and kept_for(queue, ARGV[8], id, true) then
-  return refuse('~', -1)
+local rest = not again and kept_for(queue, ARGV[8], id, true, ARGV[4])
+if rest then
+  return refuse('~', -1, rest)
 end
 
 local fence, last = '0', nil

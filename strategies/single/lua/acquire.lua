@@ -31,20 +31,21 @@ if type(found) == 'table' then
   return found
 end
 
--- refuse(value, left) returns the reply of a refusal, and enqueues the caller if it waits.
-local function refuse(value, left)
-  return {0, value, left, enqueue(queue, id, ARGV[7], ARGV[4], ARGV[5], left)}
+-- refuse(value, left, rest) returns the reply of a refusal, and enqueues the caller if it waits.
+local function refuse(value, left, rest)
+  return {0, value, left, enqueue(queue, id, ARGV[7], ARGV[4], ARGV[5], rest or left)}
 end
 
 local held = found == ARGV[1]
 local left = held or redis.call('PTTL', KEYS[1])
 local mine = own and found == reserved(id)
 if not held and not mine then
-  if left ~= -2 then
+  if left ~= -2 and not (own and is_reserved(found, id) and passes(queue, id, now_us(), ARGV[4])) then
     return refuse(#found > most and '' or found, left)
   end
-  if queue and (own or fair) and kept_for(queue, ARGV[8], id, fair) then
-    return refuse('~', -1)
+  local rest = left == -2 and queue and (own or fair) and kept_for(queue, ARGV[8], id, fair, ARGV[4])
+  if rest then
+    return refuse('~', -1, rest)
   end
 end
 local fence, last = '0', nil
