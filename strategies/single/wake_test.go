@@ -3,9 +3,11 @@ package single_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
@@ -100,4 +102,43 @@ func TestInspectCountsWaiters(t *testing.T) {
 		sleep(5 * time.Second)
 		counts(0, "the waiter has died")
 	})
+}
+
+// A release drops a thousand dead waiters at once, and wakes the one behind them.
+func TestDeadWaitersDelayNobody(t *testing.T) {
+	for _, fair := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fair=%v", fair), func(t *testing.T) {
+			run(t, single.Config{Fair: fair}, func(t *testing.T, b bench) {
+				l := locker.Must(single.New(clients.OpenMemory(t, b.m), single.Config{Fair: fair}))
+				held := b.acquire(t, locker.Request{TTL: time.Minute})
+				attempt := func(w lease.Waiting) *locker.ContentionError {
+					t.Helper()
+					w.Subscribed = true
+					_, err := l.Acquire(lease.WithWaiting(t.Context(), w), locker.Request{Name: "job"})
+					refusal, ok := errors.AsType[*locker.ContentionError](err)
+					if !ok {
+						t.Fatalf("a waiter: %v, want a refusal", err)
+					}
+					return refusal
+				}
+				for range 1000 {
+					attempt(lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-time.Hour)})
+				}
+				alive := lease.Waiting{ID: lease.NewToken(), Since: time.Now()}
+				sub := locker.Must(attempt(alive).Channel.For(alive.ID).Subscribe(t.Context()))
+				defer sub.Close()
+				<-sub.Wake()
+				attempt(alive)
+				locktest.Release(t, held)
+				released := time.Now()
+				select {
+				case <-sub.Wake():
+				case <-time.After(time.Minute):
+				}
+				if took := time.Since(released); took > 10*time.Millisecond {
+					t.Errorf("the waiter behind dead ones was woken %v after the release", took)
+				}
+			})
+		})
+	}
 }

@@ -25,7 +25,8 @@ local retry_spread = 5 -- the number of waiters ahead that adds 1 ms, so that a 
 local retry_last = 60000 -- ms after which any waiter tries again at the latest
 local counts_for = 3000 -- ms for which a waiter counts after its next attempt is due
 local time_to_try = 500 -- ms that a woken waiter has for its attempt
-local most_dropped = 100 -- the most waiters that one loop drops; the next one counts
+local drop_for = 5 -- ms for which one script drops waiters; the next one counts
+local most_dropped = 2000 -- the most that one loop drops, if the clock stands still in scripts
 
 local function digits(number)
   return string.format('%.0f', number)
@@ -97,11 +98,16 @@ local function is_marked(queue, id, now)
   return till and till > marks + now / 1000
 end
 
+-- dropped_enough(looked, now) reports whether a loop that began at now has looked at enough waiters.
+local function dropped_enough(looked, now)
+  return looked == most_dropped or now_us() - now > drop_for * 1000
+end
+
 -- first_waiter(queue, now, trying) returns the ID of the first waiter, its score and its delivery,
 -- or nil if there is none. A woken waiter comes before all others, then the one that has waited
--- longest. It drops waiters that do not count, up to most_dropped, but never the one whose attempt
--- this is (trying, for which it returns the ID alone). The one after the last drop counts in any
--- case, so that nobody passes those behind it.
+-- longest. It drops waiters that do not count, for drop_for since now, but never the one whose
+-- attempt this is (trying, for which it returns the ID alone). The one after the last drop counts in
+-- any case, so that nobody passes those behind it.
 local function first_waiter(queue, now, trying)
   for looked = 0, most_dropped do
     local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
@@ -115,7 +121,7 @@ local function first_waiter(queue, now, trying)
     local delivery = read_presence(queue, '~' .. id, now)
     local since_woken = now + score
     local counts = delivery and (score > 0 or since_woken >= 0 and since_woken <= time_to_try * 1000)
-    if counts or looked == most_dropped then
+    if counts or dropped_enough(looked, now) then
       return id, score, delivery or 0
     end
     if delivery and missed_wake(score, now) then
@@ -136,7 +142,7 @@ local function wake_first(queue, channel, own)
     if not id or score < 0 then
       return id, score
     end
-    if id == own or deliver(channel .. ':' .. id, delivery) or looked == most_dropped then
+    if id == own or deliver(channel .. ':' .. id, delivery) or dropped_enough(looked, now) then
       redis.call('ZADD', queue, digits(-now), id)
       return id, -now
     end
