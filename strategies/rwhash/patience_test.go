@@ -93,3 +93,24 @@ func TestQueuedReaderLetsItsOwnProcessIn(t *testing.T) {
 		}
 	})
 }
+
+// A writer that waits for the end of a MinHold is told when that is.
+func TestWaiterLearnsTheEndOfMinHold(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
+		first := b.write(t, locker.Request{MinHold: 520 * time.Millisecond})
+		held := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+			match(t, err)
+			if late := time.Since(held) - 520*time.Millisecond; late < 0 || late > 5*time.Millisecond {
+				t.Errorf("the writer got the lock %v after the end of MinHold", late)
+			}
+			release(t, lock)
+		})
+		sleep(500 * time.Millisecond)
+		release(t, first)
+		wg.Wait()
+	})
+}

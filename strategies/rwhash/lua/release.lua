@@ -9,8 +9,8 @@
 -- ARGV[4]  '1' if the order is strict; not used
 -- ARGV[5]  whether the caller's process tries next; not used
 -- ARGV[6]  how long the readers have their turn after a writer, ms
--- ARGV[7]  for how long the name stays taken, ms, at most until the lease would have ended; nobody
---          is woken, because waiters poll often. Absent: the lock is free
+-- ARGV[7]  for how long the name stays taken, ms, at most until the lease would have ended; the
+--          waiters are woken, so that they learn the time. Absent: the lock is free
 -- reply    1 released; 2 the lock is free, and nobody waits; 0 not held: the hold is gone or has
 --          expired
 local lock, other = open(KEYS[1], ARGV[1])
@@ -41,6 +41,9 @@ if keeps or not wrote and not (lock.last == ARGV[1] and redis.call('HLEN', KEYS[
     redis.call('HDEL', KEYS[1], ARGV[1])
     if not broken then
       store_found(lock, found)
+    end
+    if keeps then
+      wake(KEYS[2], ARGV[2])
     end
     return till > lock.now and 1 or 0
   end
