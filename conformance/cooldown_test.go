@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // cooling is strategies/single with a cool-down: a release leaves the name taken for a moment.
@@ -17,8 +16,8 @@ type cooling struct{ locker.Locker }
 
 const coolDown = 5 * time.Millisecond
 
-func newCooling(drv driver.Driver) (locker.Locker, error) {
-	l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout, ReleaseTimeout: ReleaseTimeout})
+func newCooling(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+	l, err := newSingle(drv, bound)
 	return cooling{l}, err
 }
 

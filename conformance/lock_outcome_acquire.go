@@ -250,7 +250,7 @@ func noWaitIsBounded(t *caseT) {
 			}
 			ctx, cancel := ctx, func() {}
 			if strings.HasPrefix(what, "NoWait with a deadline") {
-				ctx, cancel = context.WithTimeout(ctx, 5*AttemptTimeout)
+				ctx, cancel = context.WithTimeout(ctx, 5*attemptTimeout)
 			}
 			began := time.Now()
 			err := t.Result(acquiring(ctx, l, req), what)
@@ -258,8 +258,8 @@ func noWaitIsBounded(t *caseT) {
 			if req.MaxWait > 0 {
 				t.took(began, wait, "%s", what)
 				t.Is(err, locker.ErrMaxWait, "%s", what)
-			} else if took := time.Since(began); took > AttemptTimeout+latency {
-				t.Errorf("%s took %v, want no more than the bound of a send, %v", what, took, AttemptTimeout)
+			} else if took := time.Since(began); took > attemptTimeout+latency {
+				t.Errorf("%s took %v, want no more than the bound of a send, %v", what, took, attemptTimeout)
 			}
 			t.notContention(err, what)
 			// What waited for a connection, or for another caller to load its script, was never sent.

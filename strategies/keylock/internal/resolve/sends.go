@@ -191,7 +191,7 @@ func (s *Sends) giveUp(patience context.Context, err error) error {
 	switch ended := locker.ContextErr(patience); {
 	case ended == nil:
 	case s.Open == 0 && errors.Is(err, driver.ErrNotSent):
-		err = driver.NotSent(ended)
+		err = driver.NotSent(withDial(ended, err))
 	case errors.Is(err, patience.Err()):
 		err = ended
 	default:
