@@ -69,7 +69,10 @@ var notOfDouble = map[string][]string{
 		"a release that may not publish still releases", "a server that restarts empty loses its locks",
 		"a server that restarts with its data keeps its locks", "a user who may not subscribe polls",
 		"connections may be killed while a lock is held", "scripts may be flushed while a lock is held",
-		"two limits are an error", "waiters outlive the move of a slot",
+		"a full server refuses those who wait too", "two limits are an error", "waiters outlive the move of a slot",
+	},
+	"a message within a process is not lost": {
+		"a deaf waiter does not stall others",
 	},
 	"one clock has no drift: the Deadline is the end of the lease": {
 		"the TTL is set as asked",

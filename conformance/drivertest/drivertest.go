@@ -94,4 +94,6 @@ const (
 	// FeatureDial is a Target with Dial. Without it, cases that are not about times run on Miniredis,
 	// in real time.
 	FeatureDial Feature = suite.FeatureDial
+	// FeatureDialError is the error of the latest dial, for a caller that leaves while the client dials.
+	FeatureDialError Feature = suite.FeatureDialError
 )

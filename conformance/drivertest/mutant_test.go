@@ -260,7 +260,7 @@ func TestFlawedDrivers(t *testing.T) {
 		}}
 		list = append(list, suitetest.Mutant{Name: f.name, Flawed: flawed.suite(), Sound: sound, Caught: f.caught})
 	}
-	inMemory := func(f Feature) bool { return f == FeatureDial }
+	inMemory := func(f Feature) bool { return f == FeatureDial || f == FeatureDialError }
 	nothing := slices.DeleteFunc(slices.Clone(suite.Features), inMemory)
 	list = append(list, suitetest.Mutant{
 		Name:   "declares missing what it has",

@@ -11,22 +11,30 @@ import (
 
 // The times of the queue of waiters at a server.
 const (
-	retryWaiter = 2 * time.Second        // when a waiter with a place tries again at the latest
-	countsFor   = 3 * time.Second        // for how long it counts after that
-	timeToTry   = 500 * time.Millisecond // that a woken waiter has for its attempt
+	retryWaiter = 2 * time.Second // when a waiter with a place tries again at the latest
+	countsFor   = 3 * time.Second // for how long it counts after that
 )
+
+// timeToTry returns how long a woken waiter has for its attempt: as in strategies/semaphore, or for
+// a lock as in strategies/rwhash.
+func (l *Locker) timeToTry() time.Duration {
+	if l.permits > 0 {
+		return 500 * time.Millisecond
+	}
+	return 250 * time.Millisecond
+}
 
 // place is the place of a process among those that wait for a name.
 type place struct {
 	id          string
 	since       time.Time // when it began to wait
 	end         time.Time // until when it counts
-	woken       time.Time // zero: it was not
+	keptUntil   time.Time // until when a free name is kept for it; zero: it was not woken
 	unconfirmed bool      // it may not have subscribed yet
 }
 
 func (p *place) counts(now time.Time) bool {
-	return now.Before(p.end) && (p.woken.IsZero() || now.Sub(p.woken) <= timeToTry)
+	return now.Before(p.end) && (p.keptUntil.IsZero() || !now.After(p.keptUntil))
 }
 
 // waiting returns the waiter whose attempt this is. Its ID is empty if it has no place: it does not
@@ -46,7 +54,7 @@ func (t *tenures) firstPlace(trying string) (first *place) {
 	t.places = slices.DeleteFunc(t.places, func(p *place) bool { return p.id != trying && !p.counts(now) })
 	for _, p := range t.places {
 		switch {
-		case !p.woken.IsZero():
+		case !p.keptUntil.IsZero():
 			return p
 		case first == nil || p.since.Before(first.since):
 			first = p
@@ -80,7 +88,7 @@ func (t *tenures) enqueue(w lease.Waiting) time.Duration {
 		t.places = append(t.places, &place{id: w.ID})
 	}
 	p := t.places[at]
-	p.since, p.woken, p.unconfirmed = w.Since, time.Time{}, !w.Subscribed
+	p.since, p.keptUntil, p.unconfirmed = w.Since, time.Time{}, !w.Subscribed
 	end := now.Add(retryWaiter + countsFor)
 	if !w.Until.IsZero() {
 		end = earlier(end, w.Until)
@@ -103,19 +111,21 @@ func (l *Locker) passOn(t *tenures, w lease.Waiting) {
 	}
 }
 
-// keptFor reports whether a name that is free for the caller is kept for another waiter: one that
-// was woken and has time to try, or, if the order is strict, the first one.
-func (l *Locker) keptFor(name string, waits bool, id string) bool {
+// keptFor returns for how long a name that is free for the caller is kept for another waiter, or 0:
+// for one that was woken and has time to try, or, if the order is strict, for the first one.
+func (l *Locker) keptFor(name string, waits bool, id string) time.Duration {
 	t := l.of(name)
-	first := t.firstPlace(id)
-	switch {
-	case first == nil || first.id == id:
-		return false
-	case l.permits > 0: // wakeFirst drops those that do not listen any more
-		first := l.wakeFirst(name, id)
-		return first != "" && first != id
+	if first := t.firstPlace(id); first == nil || first.id == id || l.permits == 0 && !waits {
+		return 0
 	}
-	return waits && !first.woken.IsZero()
+	if l.permits > 0 {
+		l.wakeFirst(name, id) // which drops those that do not listen any more
+	}
+	first := t.firstPlace("")
+	if first == nil || first.id == id || first.keptUntil.IsZero() {
+		return 0
+	}
+	return time.Until(first.keptUntil) + time.Millisecond
 }
 
 // wakeFirst wakes the first waiter, unless one has been woken and has time to try, and returns its
@@ -127,10 +137,10 @@ func (l *Locker) wakeFirst(name, own string) string {
 		switch {
 		case p == nil:
 			return ""
-		case !p.woken.IsZero():
+		case !p.keptUntil.IsZero():
 			return p.id
 		case p.id == own || l.publish(l.channel(name).For(p.id).Name()) || p.unconfirmed:
-			p.woken = time.Now()
+			p.keptUntil = time.Now().Add(l.timeToTry())
 			return p.id
 		}
 		t.leavePlace(p.id)

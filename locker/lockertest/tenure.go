@@ -177,8 +177,8 @@ func (l *Locker) refuseWriter(ctx context.Context, req locker.Request) *locker.C
 		first := firstToEnd(holds)
 		return refusal(first, first.until)
 	case l.permits > 0 || len(holds) == 0:
-		if l.keptFor(req.Name, !req.NoWait, waiting(ctx, req).ID) {
-			return &locker.ContentionError{Name: req.Name, RetryAfter: retryWaiter}
+		if kept := l.keptFor(req.Name, !req.NoWait, waiting(ctx, req).ID); kept > 0 {
+			return &locker.ContentionError{Name: req.Name, RetryAfter: kept}
 		}
 		return nil
 	}

@@ -49,8 +49,11 @@ func TestKinds(t *testing.T) {
 				return goredis.New(client)
 			},
 		}
-		if name == "unknown" {
-			h.Lacks = []drivertest.Feature{drivertest.FeatureReplicas}
+		switch name {
+		case "unknown":
+			h.Lacks = []drivertest.Feature{drivertest.FeatureReplicas, drivertest.FeatureDialError}
+		case "cluster":
+			h.Lacks = []drivertest.Feature{drivertest.FeatureDialError}
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -69,11 +69,12 @@ const (
 	FeatureSentinel  Feature = "Sentinel"
 	FeatureTLS       Feature = "TLS"
 	FeatureDial      Feature = "Dial"
+	FeatureDialError Feature = "DialError"
 )
 
 // Features are all features.
 var Features = []Feature{FeatureSubscribe, FeatureBatch, FeatureReplicas, FeatureCluster, FeatureSentinel, FeatureTLS,
-	FeatureDial}
+	FeatureDial, FeatureDialError}
 
 // Case is one case of a suite.
 type Case struct {
