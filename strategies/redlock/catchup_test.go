@@ -41,12 +41,7 @@ func TestLateNodeCatchesUp(t *testing.T) {
 				inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 					lock := late(t, c, fenced)
 					var renewals atomic.Int32
-					c.n[2].hook(func(what string) error {
-						if what == "renew" {
-							renewals.Add(1)
-						}
-						return nil
-					}, nil)
+					c.n[2].hook(on("renew", func() { renewals.Add(1) }), nil)
 					match(t, lock.Renew(t.Context(), time.Hour))
 					sleep(6 * time.Second) // node 2 has answered
 					s, err := c.n[2].Inspect(bg, name)
@@ -75,12 +70,7 @@ func TestRenewalIsSentOnce(t *testing.T) {
 		lock := c.take(t, locker.Request{Owner: "me"})
 		renewals := make([]atomic.Int32, len(c.n))
 		for i, n := range c.n {
-			n.hook(func(what string) error {
-				if what == "renew" {
-					renewals[i].Add(1)
-				}
-				return nil
-			}, slow(time.Duration(i)*10*ms, "renew"))
+			n.hook(on("renew", func() { renewals[i].Add(1) }), slow(time.Duration(i)*10*ms, "renew"))
 		}
 		const rounds = 5
 		for range rounds {

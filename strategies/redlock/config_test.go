@@ -148,38 +148,34 @@ func TestAcquireRefuses(t *testing.T) {
 
 // What the nodes refuse for good is what the error matches, and none tries again.
 func TestLastingErrorsDecide(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
+	type test struct {
 		errs      []error
 		want      error // one that err matches
 		transient bool
-	}{
+	}
+	eachInMemory(t, 3, redlock.Config{Names: []string{"a", "b", "c"}}, map[string]test{
 		"all are closed":      {[]error{locker.ErrClosed, locker.ErrClosed, locker.ErrClosed}, locker.ErrClosed, false},
 		"a quorum is closed":  {[]error{locker.ErrClosed, locker.ErrClosed, errDown}, locker.ErrClosed, false},
 		"one is closed":       {[]error{locker.ErrClosed, errDown, errDown}, errDown, true},
 		"none can":            {[]error{errors.ErrUnsupported, errors.ErrUnsupported, errors.ErrUnsupported}, errors.ErrUnsupported, false},
 		"all are unreachable": {[]error{errDown, errDown, errDown}, errDown, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inMemory(t, 3, redlock.Config{Names: []string{"a", "b", "c"}}, func(t *testing.T, c *cluster) {
-				for i, n := range c.nodes {
-					n.down, n.delay = tc.errs[i], time.Duration(i)*ms/10
-				}
-				_, err := c.Acquire(t.Context(), locker.Request{Name: "x"})
-				match(t, err, tc.want)
-				if driver.Transient(err) != tc.transient {
-					t.Errorf("%v is transient: %v, want %v", err, !tc.transient, tc.transient)
-				}
-				first, ok := errors.AsType[*redlock.NodeError](err)
-				if !ok || first.Name != string(rune('a'+first.Node)) || !errors.Is(first, tc.want) {
-					t.Errorf("the first node error is %+v", first)
-				}
-				if text := err.Error(); !strings.Contains(text, "0 of 3 nodes did, 2 needed; node 0 (a): ") {
-					t.Errorf("the error says %q", text)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, c *cluster, tc test) {
+		for i, n := range c.nodes {
+			n.down, n.delay = tc.errs[i], time.Duration(i)*ms/10
+		}
+		_, err := c.Acquire(t.Context(), locker.Request{Name: "x"})
+		match(t, err, tc.want)
+		if driver.Transient(err) != tc.transient {
+			t.Errorf("%v is transient: %v, want %v", err, !tc.transient, tc.transient)
+		}
+		first, ok := errors.AsType[*redlock.NodeError](err)
+		if !ok || first.Name != string(rune('a'+first.Node)) || !errors.Is(first, tc.want) {
+			t.Errorf("the first node error is %+v", first)
+		}
+		if text := err.Error(); !strings.Contains(text, "0 of 3 nodes did, 2 needed; node 0 (a): ") {
+			t.Errorf("the error says %q", text)
+		}
+	})
 }
 
 // Without names, a node is named by its server's address, once an attempt or a lock has told it.
@@ -197,13 +193,12 @@ func TestNodesAreNamedByAddress(t *testing.T) {
 		}
 		l := locker.Must(redlock.New(nodes, redlock.Config{}))
 		c.nodes[0].down = errDown
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-		match(t, err)
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 		match(t, lock.Release(t.Context()))
 		for _, n := range c.nodes[1:] {
 			n.set(func(n *node) { n.down, n.delay = errDown, time.Duration(n.index)*ms })
 		}
-		_, err = l.Acquire(t.Context(), locker.Request{Name: name})
+		_, err := l.Acquire(t.Context(), locker.Request{Name: name})
 		missed, ok := errors.AsType[*redlock.QuorumError](err)
 		if !ok {
 			t.Fatalf("error %v", err)

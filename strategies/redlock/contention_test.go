@@ -12,9 +12,7 @@ import (
 // Nodes that were too slow return ErrLost: nobody else holds anything.
 func TestNodesThatAreTooLateAreNoContention(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		for _, n := range c.n {
-			n.hook(fails(fmt.Errorf("%w: the answer came past the lease; the attempt was undone", locker.ErrLost), "acquire"), nil)
-		}
+		hookAll(c.n, fails(fmt.Errorf("%w: the answer came past the lease; the attempt was undone", locker.ErrLost), "acquire"), nil)
 		_, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
 		if errors.Is(err, locker.ErrNotAcquired) {
 			t.Errorf("nobody holds the lock, and acquire says: %v", err)
@@ -26,12 +24,7 @@ func TestNodesThatAreTooLateAreNoContention(t *testing.T) {
 func TestLossWhileRaisingIsNoContention(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		match(t, mint(c.n[1].Locker, 5))
-		c.n[0].hook(func(what string) error {
-			if what == "raise fence" {
-				c.n[0].Forget(name)
-			}
-			return nil
-		}, nil)
+		c.n[0].hook(on("raise fence", func() { c.n[0].Forget(name) }), nil)
 		c.n[2].hook(fails(errDown, "acquire"), nil)
 		_, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Fenced: true})
 		if errors.Is(err, locker.ErrNotAcquired) {

@@ -16,42 +16,35 @@ import (
 // A conversion whose answers come after its ctx or AttemptTimeout has ended, or never and cannot be
 // undone, keeps every node lock.
 func TestConversionThatIsCutOffKeepsTheLock(t *testing.T) {
-	t.Parallel()
 	unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
-	for _, tt := range []struct {
-		name        string
+	type test struct {
 		mode        locker.Mode // before
 		takes, left time.Duration
 		after       func(string) error
-	}{
-		{"a downgrade by its ctx", locker.Exclusive, 50 * ms, 10 * ms, nil},
-		{"a downgrade by AttemptTimeout", locker.Exclusive, 1500 * ms, time.Hour, nil},
-		{"an upgrade of unknown outcome", locker.Shared, 50 * ms, 10 * ms, fails(unknown, "convert")},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-				lock := c.take(t, locker.Request{Owner: "me", Mode: tt.mode})
-				for _, n := range c.n {
-					n.hook(slow(tt.takes, "convert"), tt.after)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), tt.left)
-				defer cancel()
-				convert := lock.Downgrade
-				if tt.mode == locker.Shared {
-					convert = lock.Upgrade
-				}
-				err := convert(ctx)
-				if err == nil {
-					t.Fatal("the conversion is meant to be cut off")
-				}
-				sleep(2 * time.Second)
-				if lock.Err() == nil && len(c.at("me")) < 2 {
-					t.Errorf("%v; the Lock says it is held for %v more, and is at nodes %v", err, time.Until(lock.Deadline()), c.at("me"))
-				}
-				c.excludes(t, lock, "after a conversion that was cut off")
-			})
-		})
 	}
+	eachInHooked(t, 3, redlock.Config{}, map[string]test{
+		"a downgrade by its ctx":        {locker.Exclusive, 50 * ms, 10 * ms, nil},
+		"a downgrade by AttemptTimeout": {locker.Exclusive, 1500 * ms, time.Hour, nil},
+		"an upgrade of unknown outcome": {locker.Shared, 50 * ms, 10 * ms, fails(unknown, "convert")},
+	}, func(t *testing.T, c *hookedCluster, tt test) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: tt.mode})
+		hookAll(c.n, slow(tt.takes, "convert"), tt.after)
+		ctx, cancel := context.WithTimeout(t.Context(), tt.left)
+		defer cancel()
+		convert := lock.Downgrade
+		if tt.mode == locker.Shared {
+			convert = lock.Upgrade
+		}
+		err := convert(ctx)
+		if err == nil {
+			t.Fatal("the conversion is meant to be cut off")
+		}
+		sleep(2 * time.Second)
+		if lock.Err() == nil && len(c.at("me")) < 2 {
+			t.Errorf("%v; the Lock says it is held for %v more, and is at nodes %v", err, time.Until(lock.Deadline()), c.at("me"))
+		}
+		c.excludes(t, lock, "after a conversion that was cut off")
+	})
 }
 
 // Node 2 missed a long renewal, and nodes 1 and 2 the downgrade: the two that carry the Deadline go
@@ -124,9 +117,7 @@ func TestConversionsThatNoNodeHas(t *testing.T) {
 				convertless(c.n...)
 				lock := c.take(t, locker.Request{Owner: "me", Mode: mode})
 				for what, convert := range map[string]func(context.Context) error{"upgrade": lock.Upgrade, "downgrade": lock.Downgrade} {
-					err := convert(t.Context())
-					match(t, err, errors.ErrUnsupported)
-					matchNot(t, err, locker.ErrUnknownOutcome, locker.ErrNotHeld, locker.ErrNotAcquired)
+					only(t, convert(t.Context()), errors.ErrUnsupported, locker.ErrUnknownOutcome, locker.ErrNotHeld, locker.ErrNotAcquired)
 					if lock.Mode() != mode || lock.Err() != nil {
 						t.Errorf("%v, Err %v after an %s that there is not", lock, lock.Err(), what)
 					}
@@ -145,16 +136,12 @@ func TestDowngradeThatNoNodeHasBesideAHungOne(t *testing.T) {
 		convertless(c.n...)
 		c.n[2].hook(slow(10*time.Second, "acquire"), nil)
 		lock := c.take(t, locker.Request{Owner: "me"})
-		err := lock.Downgrade(t.Context())
-		match(t, err, errors.ErrUnsupported)
-		matchNot(t, err, locker.ErrUnknownOutcome)
+		only(t, lock.Downgrade(t.Context()), errors.ErrUnsupported, locker.ErrUnknownOutcome)
 		if lock.Mode() != locker.Exclusive || lock.Err() != nil {
 			t.Errorf("%v, Err %v after a downgrade that there is not", lock, lock.Err())
 		}
 		sleep(10 * time.Second)
-		if at := c.at("me"); len(at) != 3 {
-			t.Errorf("it is at nodes %v once all have answered", at)
-		}
+		c.wantAt(t, "me", 3)
 		c.excludes(t, lock, "after a downgrade that there is not")
 		match(t, lock.Release(t.Context()))
 	})
@@ -166,9 +153,7 @@ func TestDowngradeOfMixedNodes(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		convertless(c.n[:2]...)
 		lock := c.take(t, locker.Request{Owner: "me"})
-		err := lock.Downgrade(t.Context())
-		match(t, err, errors.ErrUnsupported)
-		matchNot(t, err, locker.ErrUnknownOutcome)
+		only(t, lock.Downgrade(t.Context()), errors.ErrUnsupported, locker.ErrUnknownOutcome)
 		match(t, lock.Renew(t.Context(), 0))
 		synctest.Wait()
 		if lock.Mode() != locker.Exclusive || slices.Contains(c.modes(), locker.Shared) {
@@ -190,9 +175,7 @@ func TestUpgradeOfAnExclusiveLock(t *testing.T) {
 			t.Errorf("%v with fence %d, Err %v; the fence was %d", lock, lock.Fence(), lock.Err(), fence)
 		}
 		unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
-		for _, n := range c.n {
-			n.hook(nil, fails(unknown, "convert"))
-		}
+		hookAll(c.n, nil, fails(unknown, "convert"))
 		match(t, lock.Upgrade(t.Context()), locker.ErrUnknownOutcome)
 		match(t, lock.Renew(t.Context(), 0))
 		c.excludes(t, lock, "after an upgrade of unknown outcome of what is exclusive")
@@ -267,18 +250,14 @@ func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 		if slices.Contains(c.modes(), locker.Shared) {
 			t.Errorf("modes %v after a renewal", c.modes())
 		}
-		for _, n := range c.n[1:] {
-			n.hook(fails(errDown, "convert"), nil)
-		}
+		hookAll(c.n[1:], fails(errDown, "convert"), nil)
 		match(t, lock.Downgrade(t.Context()), locker.ErrUnknownOutcome, errDown)
 		match(t, lock.Renew(t.Context(), 0))
 		synctest.Wait() // it has tried once more
 		if lock.Mode() != locker.Shared || lock.Err() != nil {
 			t.Errorf("%v after a downgrade that missed the quorum", lock)
 		}
-		for _, n := range c.n[1:] {
-			n.hook(nil, nil)
-		}
+		hookAll(c.n[1:], nil, nil)
 		match(t, lock.Downgrade(t.Context())) // or the next renewal
 		synctest.Wait()
 		if slices.Contains(c.modes(), locker.Exclusive) {

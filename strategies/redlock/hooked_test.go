@@ -29,6 +29,12 @@ func (n *hooked) hook(before, after func(what string) error) {
 	n.before, n.after = before, after
 }
 
+func hookAll(nodes []*hooked, before, after func(what string) error) {
+	for _, n := range nodes {
+		n.hook(before, after)
+	}
+}
+
 func (n *hooked) run(before bool, what string) error {
 	n.mu.Lock()
 	f := n.after
@@ -76,6 +82,16 @@ func (l *hookedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return term, err
 }
 
+// on calls f before or after an operation.
+func on(op string, f func()) func(string) error {
+	return func(what string) error {
+		if what == op {
+			f()
+		}
+		return nil
+	}
+}
+
 // fails fails these operations; slow makes them take d.
 func fails(err error, ops ...string) func(string) error {
 	return func(what string) error {
@@ -109,11 +125,7 @@ func overHooked(t *testing.T, n int, cfg redlock.Config) *hookedCluster {
 		c.n = append(c.n, node)
 		lockers = append(lockers, node)
 	}
-	l, err := redlock.New(lockers, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Locker = l
+	c.Locker = locker.Must(redlock.New(lockers, cfg))
 	return c
 }
 
@@ -126,16 +138,24 @@ func inHooked(t *testing.T, n int, cfg redlock.Config, f func(t *testing.T, c *h
 	})
 }
 
+// eachInHooked runs f as inHooked does, for each entry of a table.
+func eachInHooked[T any](t *testing.T, n int, cfg redlock.Config, tests map[string]T, f func(*testing.T, *hookedCluster, T)) {
+	t.Helper()
+	t.Parallel()
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) {
+			inHooked(t, n, cfg, func(t *testing.T, c *hookedCluster) { f(t, c, tt) })
+		})
+	}
+}
+
 func (c *hookedCluster) take(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
 	req.Name = name
 	if req.TTL == 0 {
 		req.TTL = ttl
 	}
-	lock, err := c.Acquire(t.Context(), req)
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
+	lock := locker.Must(c.Acquire(t.Context(), req))
 	synctest.Wait()
 	return lock
 }
@@ -147,6 +167,14 @@ func (c *hookedCluster) at(owner string) (where []int) {
 		}
 	}
 	return where
+}
+
+// wantAt demands that owner holds at so many nodes.
+func (c *hookedCluster) wantAt(t *testing.T, owner string, nodes int) {
+	t.Helper()
+	if at := c.at(owner); len(at) != nodes {
+		t.Errorf("%q holds at nodes %v, want %d of them", owner, at, nodes)
+	}
 }
 
 // excludes demands that nobody else can acquire the lock while held says that it is held.

@@ -68,13 +68,9 @@ func TestRestoredNodeLockIsRenewedByItself(t *testing.T) {
 		c.n[0].hook(nil, nil)
 		match(t, lock.Renew(t.Context(), 0)) // restores it
 		synctest.Wait()
-		if at := c.at("me"); len(at) != 3 {
-			t.Fatalf("at %v", at)
-		}
+		c.wantAt(t, "me", 3)
 		c.n[1].hook(fails(errDown, "renew"), nil) // from now on node 0, which is well, decides
-		if err := lock.Renew(t.Context(), 0); err != nil {
-			t.Errorf("nodes 0 and 2 are well and hold, and renew says: %v", err)
-		}
+		match(t, lock.Renew(t.Context(), 0))
 		sleep(30 * time.Second)
 	})
 }
@@ -160,9 +156,7 @@ func TestRenewalPastTheDeadlineRestoresNothing(t *testing.T) {
 		synctest.Wait()
 		c.n[2].Forget(name)
 		sleep(time.Until(lock.Deadline()) - 50*ms)
-		for _, n := range c.n {
-			n.hook(nil, slow(100*ms, "renew"))
-		}
+		hookAll(c.n, nil, slow(100*ms, "renew"))
 		match(t, lock.Renew(t.Context(), 0), locker.ErrLost)
 		synctest.Wait()
 		if at := c.at("me"); len(at) > 2 {
@@ -190,8 +184,6 @@ func TestNodeLockWhoseRenewalWasLostIsReleased(t *testing.T) {
 		c.n[0].hook(nil, nil)
 		match(t, lock.Release(t.Context()))
 		synctest.Wait()
-		if at := c.at("me"); len(at) > 0 {
-			t.Errorf("after the release it is held at nodes %v", at)
-		}
+		c.wantAt(t, "me", 0)
 	})
 }

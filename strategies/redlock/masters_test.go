@@ -110,10 +110,7 @@ func TestMasters(t *testing.T) {
 	req := locker.Request{Name: name, TTL: time.Hour, Fenced: true}
 	acquire := func(l locker.Locker) *locker.Lock {
 		t.Helper()
-		lock, err := l.Acquire(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), req))
 		return lock
 	}
 

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -60,6 +61,12 @@ func (n *node) set(change func(n *node)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	change(n)
+}
+
+func setAll(nodes []*node, change func(n *node)) {
+	for _, n := range nodes {
+		n.set(change)
+	}
 }
 
 func (n *node) freeze() { n.set(func(n *node) { n.thaw = make(chan struct{}) }) }
@@ -197,11 +204,7 @@ func newCluster(t *testing.T, n int, cfg redlock.Config) *cluster {
 		c.nodes = append(c.nodes, newNode(i))
 		lockers = append(lockers, c.nodes[i])
 	}
-	l, err := redlock.New(lockers, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Locker = l
+	c.Locker = locker.Must(redlock.New(lockers, cfg))
 	return c
 }
 
@@ -219,6 +222,17 @@ func inMemory(t *testing.T, n int, cfg redlock.Config, f func(t *testing.T, c *c
 		}
 		sleep(time.Hour) // what is under way ends
 	})
+}
+
+// eachInMemory runs f as inMemory does, for each entry of a table.
+func eachInMemory[T any](t *testing.T, n int, cfg redlock.Config, tests map[string]T, f func(*testing.T, *cluster, T)) {
+	t.Helper()
+	t.Parallel()
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) {
+			inMemory(t, n, cfg, func(t *testing.T, c *cluster) { f(t, c, tt) })
+		})
+	}
 }
 
 func (c *cluster) acquire(req locker.Request) *locker.Lock {
@@ -270,13 +284,28 @@ func (c *cluster) heldBy(owner string, want int, when string) {
 
 func match(t *testing.T, err error, want ...error) {
 	t.Helper()
-	if len(want) == 0 && err != nil {
-		t.Errorf("error %v, want none", err)
+	check.Is(t, err, want...)
+}
+
+// only demands that err matches want, and none of not.
+func only(t *testing.T, err, want error, not ...error) {
+	t.Helper()
+	match(t, err, want)
+	matchNot(t, err, not...)
+}
+
+// took demands that exactly want has passed since start.
+func took(t *testing.T, start time.Time, want time.Duration) {
+	t.Helper()
+	if got := time.Since(start); got != want {
+		t.Errorf("it took %v, want %v", got, want)
 	}
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v does not match %v", err, w)
-		}
+}
+
+func tookAtMost(t *testing.T, start time.Time, most time.Duration) {
+	t.Helper()
+	if took := time.Since(start); took > most {
+		t.Errorf("it took %v, want at most %v", took, most)
 	}
 }
 

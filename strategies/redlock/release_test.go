@@ -18,9 +18,7 @@ func TestReleaseIsNotLostWhileANodeIsAsked(t *testing.T) {
 		c.n[2].hook(nil, slow(2*time.Second, "acquire")) // executed at once, answered late
 		lock := c.take(t, locker.Request{Owner: "me"})
 		c.n[1].Forget(name)
-		if at := c.at("me"); len(at) != 2 {
-			t.Fatalf("at %v", at)
-		}
+		c.wantAt(t, "me", 2)
 		err := lock.Release(t.Context())
 		if errors.Is(err, locker.ErrLost) {
 			t.Errorf("two of three nodes held it to the end, and release says: %v", err)
@@ -95,9 +93,7 @@ func TestReleaseIsBounded(t *testing.T) {
 				defer cancel()
 				start := time.Now()
 				match(t, lock.Release(ctx), tt.want)
-				if took := time.Since(start); took > tt.max {
-					t.Errorf("with %v of ctx and an AttemptTimeout of 1 s it took %v", tt.left, took)
-				}
+				tookAtMost(t, start, tt.max)
 			})
 		})
 	}
@@ -123,10 +119,7 @@ func TestReleaseOvertakesNothing(t *testing.T) {
 				n.hook(late, late)
 			}
 			for range 4 {
-				lock, err := c.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
-				if err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
+				lock := locker.Must(c.Acquire(t.Context(), locker.Request{Name: name, Fenced: true}))
 				sleep(upTo(slowest))
 				if seed%2 == 0 {
 					c.n[dice.upTo(3)].Forget(name) // to be restored

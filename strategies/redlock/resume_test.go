@@ -59,9 +59,7 @@ func TestOneHoldIsNeverTwoLocks(t *testing.T) {
 func TestResumeThatIsCutOff(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		old := c.take(t, locker.Request{Owner: "me"})
-		for _, n := range c.n {
-			n.hook(nil, slow(100*ms, "resume"))
-		}
+		hookAll(c.n, nil, slow(100*ms, "resume"))
 		ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
 		defer cancel()
 		_, err := locker.Resume(ctx, c, old.Handle())
@@ -83,8 +81,7 @@ func TestResumedHoldIsInspected(t *testing.T) {
 		c.n[2].hook(fails(errDown, "acquire"), nil)
 		old := c.take(t, locker.Request{Owner: "me", Note: "host-1"})
 		c.n[2].hook(nil, nil)
-		lock, err := locker.Resume(t.Context(), c, old.Handle())
-		match(t, err)
+		lock := locker.Must(locker.Resume(t.Context(), c, old.Handle()))
 		match(t, lock.Renew(t.Context(), 0))
 		synctest.Wait() // node 2 is restored, with the note that the Handle carries
 		c.n[0].Forget(name)

@@ -71,12 +71,10 @@ func TestWaitingWritersGetIn(t *testing.T) {
 // An upgraded lock has a token that no writer had before.
 func TestUpgradeMintsAToken(t *testing.T) {
 	overRWHash(t, func(t *testing.T, l *redlock.Locker) {
-		writer, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
-		match(t, err)
+		writer := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true}))
 		match(t, writer.Release(t.Context()))
 		sleep(time.Second)
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true, Mode: locker.Shared})
-		match(t, err)
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true, Mode: locker.Shared}))
 		sleep(time.Second)
 		match(t, lock.Upgrade(t.Context()))
 		if lock.Fence() <= writer.Fence() || lock.Mode() != locker.Exclusive {
@@ -84,8 +82,7 @@ func TestUpgradeMintsAToken(t *testing.T) {
 		}
 		match(t, lock.Renew(t.Context(), 0))
 		match(t, lock.Downgrade(t.Context()))
-		beside, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared})
-		match(t, err)
+		beside := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared}))
 		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
 		match(t, beside.Release(t.Context()))
 		match(t, lock.Release(t.Context()))

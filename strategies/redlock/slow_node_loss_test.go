@@ -22,11 +22,8 @@ func TestRefusedUpgradeReturnsWhenItIsTakenBack(t *testing.T) {
 		if err := lock.Upgrade(t.Context()); err == nil {
 			t.Fatal("it is meant to be refused")
 		}
-		next, err := locker.Resume(t.Context(), c, lock.Handle())
-		match(t, err)
-		if err == nil {
-			match(t, next.Release(t.Context()))
-		}
+		next := locker.Must(locker.Resume(t.Context(), c, lock.Handle()))
+		match(t, next.Release(t.Context()))
 	})
 }
 
@@ -86,9 +83,7 @@ func TestRestoringKeepsNoLostLockUp(t *testing.T) {
 			cancel()
 			sleep(70 * ms)
 		}
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("another holds nodes %v, we hold %v, and the Lock says so after %v: %v", c.at("other"), c.at("me"), took, lock.Err())
-		}
+		tookAtMost(t, start, 2*time.Second)
 	})
 }
 
@@ -116,9 +111,7 @@ func TestRenewalThatAnswersNilHasExtended(t *testing.T) {
 func TestUpgradeIsBoundedByAttemptTimeout(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
-		for _, n := range c.n[1:] {
-			n.hook(slow(10*time.Second, "convert"), nil)
-		}
+		hookAll(c.n[1:], slow(10*time.Second, "convert"), nil)
 		start := time.Now()
 		done := make(chan time.Duration, 2)
 		go func() { _ = lock.Upgrade(t.Context()); done <- time.Since(start) }()
@@ -139,9 +132,7 @@ func TestRenewWithAnEndedCtx(t *testing.T) {
 		cancel()
 		got := map[string]int{}
 		for range 200 {
-			for _, n := range c.n {
-				n.hook(slow(ms, "renew"), nil)
-			}
+			hookAll(c.n, slow(ms, "renew"), nil)
 			got[fmt.Sprint(lock.Renew(ctx, 0))]++
 			sleep(time.Second / 10)
 		}
@@ -170,9 +161,7 @@ func TestLateNewsOfALossIsRestored(t *testing.T) {
 						sleep(10 * ms)
 					}
 					sleep(50 * ms)
-					if at := c.at("me"); len(at) != 3 {
-						t.Errorf("after the renewals the lock is held at nodes %v", at)
-					}
+					c.wantAt(t, "me", 3)
 					match(t, lock.Release(t.Context()))
 				})
 			})

@@ -17,11 +17,7 @@ func overMinting(t *testing.T, c *hookedCluster, tops ...int64) {
 	for i, n := range c.n {
 		lockers = append(lockers, &minting{hooked: n, top: tops[i]})
 	}
-	l, err := redlock.New(lockers, redlock.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Locker = l
+	c.Locker = locker.Must(redlock.New(lockers, redlock.Config{}))
 }
 
 // Node 1 hangs when its counter is to be raised; node 2 is upgraded 10 ms after the others, and
@@ -106,9 +102,7 @@ func TestRightAfterARefusedUpgrade(t *testing.T) {
 	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
 		reader := c.n[1].Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: time.Hour})
-		for _, n := range c.n {
-			n.hook(slow(2*ms, "convert"), nil)
-		}
+		hookAll(c.n, slow(2*ms, "convert"), nil)
 		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
 		next, err := locker.Resume(t.Context(), c, lock.Handle())
 		if match(t, err); err != nil {
