@@ -29,8 +29,8 @@ var outcomeCases = []testCase{
 	{
 		name: "a caller that leaves learns why there was no connection", on: suite.OnlyMemory,
 		needs: []suite.Feature{suite.FeatureDialError},
-		why: "whoever gave it little time reads that there was no answer, and not that nobody listens at the address",
-		run: refusedConnectionIsReported,
+		why:   "whoever gave it little time reads that there was no answer, and not that nobody listens at the address",
+		run:   refusedConnectionIsReported,
 	},
 	{
 		name: "a cancel returns soon", on: suite.OneAddress,
