@@ -141,7 +141,7 @@ func TestDowngradeThatNoNodeHasBesideAHungOne(t *testing.T) {
 			t.Errorf("%v, Err %v after a downgrade that there is not", lock, lock.Err())
 		}
 		sleep(10 * time.Second)
-		c.wantAt(t, "me", 3)
+		c.wantAt(t, 3)
 		c.excludes(t, lock, "after a downgrade that there is not")
 		match(t, lock.Release(t.Context()))
 	})

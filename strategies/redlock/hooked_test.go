@@ -169,11 +169,11 @@ func (c *hookedCluster) at(owner string) (where []int) {
 	return where
 }
 
-// wantAt demands that owner holds at so many nodes.
-func (c *hookedCluster) wantAt(t *testing.T, owner string, nodes int) {
+// wantAt demands that the owner "me" holds at so many nodes.
+func (c *hookedCluster) wantAt(t *testing.T, nodes int) {
 	t.Helper()
-	if at := c.at(owner); len(at) != nodes {
-		t.Errorf("%q holds at nodes %v, want %d of them", owner, at, nodes)
+	if at := c.at("me"); len(at) != nodes {
+		t.Errorf("me holds at nodes %v, want %d of them", at, nodes)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestRestoredNodeLockIsRenewedByItself(t *testing.T) {
 		c.n[0].hook(nil, nil)
 		match(t, lock.Renew(t.Context(), 0)) // restores it
 		synctest.Wait()
-		c.wantAt(t, "me", 3)
+		c.wantAt(t, 3)
 		c.n[1].hook(fails(errDown, "renew"), nil) // from now on node 0, which is well, decides
 		match(t, lock.Renew(t.Context(), 0))
 		sleep(30 * time.Second)
@@ -184,6 +184,6 @@ func TestNodeLockWhoseRenewalWasLostIsReleased(t *testing.T) {
 		c.n[0].hook(nil, nil)
 		match(t, lock.Release(t.Context()))
 		synctest.Wait()
-		c.wantAt(t, "me", 0)
+		c.wantAt(t, 0)
 	})
 }

@@ -161,7 +161,7 @@ func TestLateNewsOfALossIsRestored(t *testing.T) {
 						sleep(10 * ms)
 					}
 					sleep(50 * ms)
-					c.wantAt(t, "me", 3)
+					c.wantAt(t, 3)
 					match(t, lock.Release(t.Context()))
 				})
 			})

@@ -106,6 +106,7 @@ func TestInspectCountsWaiters(t *testing.T) {
 
 // A release drops a thousand dead waiters at once, and wakes the one behind them.
 func TestDeadWaitersDelayNobody(t *testing.T) {
+	t.Parallel()
 	for _, fair := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fair=%v", fair), func(t *testing.T) {
 			run(t, single.Config{Fair: fair}, func(t *testing.T, b bench) {
