@@ -175,9 +175,7 @@ func TestKthShortest(t *testing.T) {
 	t.Parallel()
 	all := []time.Duration{5, 0, 3, -1, 9}
 	for k, want := range []time.Duration{0, 3, 5, 9, 0, 0} {
-		if got := kthShortest(all, k); got != want {
-			t.Errorf("number %d is %v, want %v", k, got, want)
-		}
+		equal(t, "duration", kthShortest(all, k), want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -53,9 +54,7 @@ func TestValidity(t *testing.T) {
 				}
 				match(t, err)
 				took(t, start, tc.took)
-				if got := lock.Deadline().Sub(start); got != ttl {
-					t.Errorf("the Deadline is %v after the start, want %v", got, ttl)
-				}
+				same(t, "time until the Deadline", lock.Deadline().Sub(start), ttl)
 				setAll(c.nodes, func(n *node) { n.delay = 0 })
 				_ = lock.Release(t.Context()) // one node's answer is open, and leases have ended
 				sleep(2 * ttl)
@@ -70,14 +69,10 @@ func TestTTLIsInMilliseconds(t *testing.T) {
 	inMemory(t, 3, redlock.Config{TTL: time.Minute + 999*time.Microsecond}, func(t *testing.T, c *cluster) {
 		for asked, want := range map[time.Duration]time.Duration{0: time.Minute, 2*time.Second + ms/2: 2 * time.Second} {
 			lock := locker.Must(c.Acquire(t.Context(), locker.Request{Name: name, TTL: asked}))
-			if got := lock.TTL(); got != want {
-				t.Errorf("the TTL is %v, want %v", got, want)
-			}
+			same(t, "TTL", lock.TTL(), want)
 			before := time.Now()
 			match(t, lock.Renew(t.Context(), 5*time.Minute+ms/2))
-			if got := lock.Deadline().Sub(before); got != 5*time.Minute {
-				t.Errorf("the Deadline is %v after the renewal, want 5m", got)
-			}
+			same(t, "time until the Deadline of the renewal", lock.Deadline().Sub(before), 5*time.Minute)
 			match(t, lock.Release(t.Context()))
 			synctest.Wait()
 		}
@@ -129,12 +124,9 @@ func TestLateAcquireEndsWithTheTTL(t *testing.T) {
 		start := time.Now()
 		match(t, c.acquire(locker.Request{}).Release(t.Context()))
 		took(t, start, 0)
-		sleep(ttl)
-		synctest.Wait()
+		check.Advance(ttl)
 		c.nodes[0].mu.Lock()
-		if c.nodes[0].now != 0 {
-			t.Errorf("the hung acquire is under way after its TTL")
-		}
+		same(t, "acquires under way after the TTL of the hung one", c.nodes[0].now, 0)
 		c.nodes[0].mu.Unlock()
 		c.nodes[0].melt()
 	})
@@ -270,9 +262,7 @@ func TestOwner(t *testing.T) {
 		lock := locker.Must(c.Acquire(locker.WithOwner(t.Context(), "of ctx"), locker.Request{Name: name, Note: "hello"}))
 		c.heldBy("of ctx", 3, "the owner of ctx")
 		s := locker.Must(c.Inspect(t.Context(), name))
-		if s.Note != "hello" {
-			t.Errorf("the note is %q", s.Note)
-		}
+		same(t, "note", s.Note, "hello")
 		match(t, lock.Release(t.Context()))
 		synctest.Wait()
 	})
@@ -298,9 +288,7 @@ func TestContentionNamesTheHolder(t *testing.T) {
 		if want := 2*time.Minute - 2*ms; refusal.RetryAfter != want { // with the one that is free, two make a quorum
 			t.Errorf("RetryAfter %v, want %v", refusal.RetryAfter, want)
 		}
-		if refusal.Channel.Name() != "wake:2" {
-			t.Errorf("channel %q, want that of the first node where the named owner holds", refusal.Channel.Name())
-		}
+		same(t, "channel, of the first node where the named owner holds", refusal.Channel.Name(), "wake:2")
 	})
 }
 

@@ -48,9 +48,7 @@ func TestLateNodeCatchesUp(t *testing.T) {
 					if match(t, err); s.Owner != "me" || time.Now().Add(s.Left).Before(lock.Deadline()) {
 						t.Errorf("node 2 holds for %q until %v from now, want until the Deadline, %v", s.Owner, s.Left, time.Until(lock.Deadline()))
 					}
-					if n := renewals.Load(); n != 1 {
-						t.Errorf("node 2 was renewed %d times, want once", n)
-					}
+					same(t, "renewals at node 2", renewals.Load(), 1)
 					c.n[0].Forget(name)
 					sleep(50 * time.Minute)
 					if lock.Err() != nil {
@@ -79,9 +77,7 @@ func TestRenewalIsSentOnce(t *testing.T) {
 			sleep(time.Second)
 		}
 		for i := range renewals {
-			if n := renewals[i].Load(); n != rounds {
-				t.Errorf("node %d was sent %d renewals, want %d", i, n, rounds)
-			}
+			same(t, "renewals at a node", renewals[i].Load(), rounds)
 		}
 		match(t, lock.Release(t.Context()))
 	})

@@ -165,9 +165,7 @@ func TestLastingErrorsDecide(t *testing.T) {
 		}
 		_, err := c.Acquire(t.Context(), locker.Request{Name: "x"})
 		match(t, err, tc.want)
-		if driver.Transient(err) != tc.transient {
-			t.Errorf("%v is transient: %v, want %v", err, !tc.transient, tc.transient)
-		}
+		same(t, "transient", driver.Transient(err), tc.transient)
 		first, ok := errors.AsType[*redlock.NodeError](err)
 		if !ok || first.Name != string(rune('a'+first.Node)) || !errors.Is(first, tc.want) {
 			t.Errorf("the first node error is %+v", first)

@@ -54,14 +54,12 @@ func TestDeadlineHoldsAfterAFailedDowngrade(t *testing.T) {
 		lock := c.take(t, locker.Request{Owner: "me"})
 		c.n[2].hook(fails(errDown, "renew"), nil)
 		match(t, lock.Renew(t.Context(), time.Hour))
-		c.n[1].hook(fails(errDown, "convert"), nil)
-		c.n[2].hook(fails(errDown, "convert"), nil)
+		hookAll(c.n[1:], fails(errDown, "convert"), nil)
 		if err := lock.Downgrade(t.Context()); err == nil {
 			t.Fatal("the downgrade is meant to miss the quorum")
 		}
 		synctest.Wait()
-		c.n[1].hook(nil, nil)
-		c.n[2].hook(nil, nil)
+		hookAll(c.n[1:], nil, nil)
 		sleep(31 * time.Second) // C's lease of 30 s is over
 		c.excludes(t, lock, "after a downgrade that missed the quorum")
 	})
@@ -243,8 +241,7 @@ func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 		if err := lock.Renew(t.Context(), 0); err == nil {
 			t.Error("only node 0 was renewed and is exclusive, and renew says nothing")
 		}
-		c.n[1].hook(nil, nil)
-		c.n[2].hook(nil, nil)
+		hookAll(c.n[1:], nil, nil)
 		match(t, lock.Renew(t.Context(), 0))
 		synctest.Wait()
 		if slices.Contains(c.modes(), locker.Shared) {

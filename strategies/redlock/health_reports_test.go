@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -41,17 +42,17 @@ func (r *reported) ctx(ctx context.Context, trace string) context.Context {
 // A Trace that was told of a failure is told of the recovery, and no other is, whichever call
 // notices either.
 func TestNodeReportsArePaired(t *testing.T) {
-	t.Parallel()
 	type call struct {
 		trace string
 		node  int
 		fails bool
 	}
 	a, b, none := "a", "b", ""
-	for name, tt := range map[string]struct {
+	type test struct {
 		calls []call
 		want  string
-	}{
+	}
+	check.EachInFakeTime(t, map[string]test{
 		"one Trace":                  {[]call{{a, 0, true}, {a, 0, false}}, "a: 0 failing, a: 0 recovered"},
 		"nobody listens":             {[]call{{none, 0, true}, {none, 0, false}}, ""},
 		"noticed without a Trace":    {[]call{{none, 0, true}, {a, 0, true}, {a, 0, false}}, "a: 0 failing, a: 0 recovered"},
@@ -71,30 +72,23 @@ func TestNodeReportsArePaired(t *testing.T) {
 		"fails again without a Trace": {
 			[]call{{a, 0, true}, {none, 0, false}, {none, 0, true}, {none, 0, false}}, "a: 0 failing, a: 0 recovered",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := &reported{t: t, failing: map[string]bool{}}
-				shared := &quorumHealth{size: 2}
-				nodes := []*quorumNode{{quorum: shared}, {quorum: shared, index: 1}}
-				for _, c := range tt.calls {
-					var err error
-					if c.fails {
-						err = errors.New("connection refused")
-					}
-					ctx := r.ctx(t.Context(), c.trace)
-					nodes[c.node].beginCall(ctx, time.Second)
-					time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
-					nodes[c.node].endCall(ctx, &err, time.Second)
-					synctest.Wait()
-				}
-				if got := strings.Join(r.events, ", "); got != tt.want {
-					t.Errorf("told %q, want %q", got, tt.want)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, tt test) {
+		r := &reported{t: t, failing: map[string]bool{}}
+		shared := &quorumHealth{size: 2}
+		nodes := []*quorumNode{{quorum: shared}, {quorum: shared, index: 1}}
+		for _, c := range tt.calls {
+			var err error
+			if c.fails {
+				err = errors.New("connection refused")
+			}
+			ctx := r.ctx(t.Context(), c.trace)
+			nodes[c.node].beginCall(ctx, time.Second)
+			time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
+			nodes[c.node].endCall(ctx, &err, time.Second)
+			synctest.Wait()
+		}
+		equal(t, "told", strings.Join(r.events, ", "), tt.want)
+	})
 }
 
 // After a callback that blocks, whatever was noticed with or without a Trace, the last report to

@@ -31,11 +31,7 @@ func TestContendersProgress(t *testing.T) {
 			for range 3 {
 				wg.Go(func() {
 					for range 5 {
-						lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
-						if err != nil {
-							t.Errorf("acquire: %v", err)
-							return
-						}
+						lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl}))
 						sleep(20 * ms)
 						match(t, lock.Release(t.Context()))
 					}

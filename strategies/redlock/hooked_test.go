@@ -173,7 +173,7 @@ func (c *hookedCluster) at(owner string) (where []int) {
 func (c *hookedCluster) wantAt(t *testing.T, nodes int) {
 	t.Helper()
 	if at := c.at("me"); len(at) != nodes {
-		t.Errorf("me holds at nodes %v, want %d of them", at, nodes)
+		t.Errorf("it is held at nodes %v, want %d of them", at, nodes)
 	}
 }
 

@@ -68,9 +68,7 @@ func TestInspect(t *testing.T) {
 				if got.Holds > 0 {
 					got.Holds = 1 // it depends on which nodes answer first
 				}
-				if got != tc.want {
-					t.Errorf("%+v, want %+v", got, tc.want)
-				}
+				same(t, "state", got, tc.want)
 				if len(tc.holds) == 3 && left > time.Minute {
 					t.Errorf("%v are left, but of the three one holds for a minute only", left)
 				}
@@ -102,9 +100,7 @@ func TestInspectWithoutAllNodes(t *testing.T) {
 		c.nodes[1].Forget(name)
 		s, err = c.Inspect(t.Context(), name)
 		match(t, err, locker.ErrUnknownOutcome)
-		if s != (locker.State{}) {
-			t.Errorf("%+v beside an error", s)
-		}
+		same(t, "state beside an error", s, (locker.State{}))
 		c.nodes[2].Forget(name) // now two say free
 		_, err = c.Inspect(t.Context(), name)
 		match(t, err)
@@ -156,7 +152,5 @@ func TestInspectNodesBehindMiddleware(t *testing.T) {
 	_, err := locker.Inspect(t.Context(), nodes[0], name)
 	match(t, err)
 	s := locker.Must(l.Inspect(t.Context(), name))
-	if s.Owner != "me" {
-		t.Errorf("%+v, want the owner", s)
-	}
+	same(t, "owner", s.Owner, "me")
 }

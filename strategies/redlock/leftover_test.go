@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -68,7 +69,8 @@ func TestAnotherRefusesAtOnce(t *testing.T) {
 // A lock can be acquired right after its release, although node 2 is slow to release it and node 0
 // is down by then. If it is acquired without node 2, that joins once its release is done.
 func TestOwnReleaseRefusesNone(t *testing.T) {
-	eachInHooked(t, 3, redlock.Config{}, map[string]bool{"one node is down": true, "all are up": false}, func(t *testing.T, c *hookedCluster, down bool) {
+	tests := map[string]bool{"one node is down": true, "all are up": false}
+	eachInHooked(t, 3, redlock.Config{}, tests, func(t *testing.T, c *hookedCluster, down bool) {
 		lock := c.take(t, locker.Request{Owner: "me"})
 		c.n[2].hook(slow(50*ms, "release"), nil)
 		match(t, lock.Release(t.Context()))
@@ -87,33 +89,28 @@ func TestOwnReleaseRefusesNone(t *testing.T) {
 // A node is not asked while the release of the hold before is in flight there, for up to 20 ms: it
 // would refuse.
 func TestOwnReleaseIsAwaited(t *testing.T) {
-	t.Parallel()
-	for what, tt := range map[string]struct{ release, asked time.Duration }{
+	type test struct{ release, asked time.Duration }
+	eachInHooked(t, 3, redlock.Config{}, map[string]test{
 		"late":   {10 * ms, 10 * ms},
 		"silent": {10 * time.Second, 20 * ms},
-	} {
-		t.Run(what, func(t *testing.T) {
-			inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-				lock := c.take(t, locker.Request{})
-				synctest.Wait() // all nodes are held
-				c.n[2].hook(nil, slow(tt.release, "release"))
-				match(t, lock.Release(t.Context()))
-				synctest.Wait() // node 2 has executed it
-				released := time.Now()
-				var asked []time.Duration
-				c.n[2].hook(on("acquire", func() { asked = append(asked, time.Since(released)) }), nil)
-				lock = c.take(t, locker.Request{})
-				took(t, released, 0)
-				sleep(time.Second)
-				synctest.Wait()
-				if !slices.Equal(asked, []time.Duration{tt.asked}) {
-					t.Errorf("node 2 was asked after %v, want once after %v", asked, tt.asked)
-				}
-				match(t, lock.Release(t.Context()))
-				sleep(20 * time.Second)
-			})
-		})
-	}
+	}, func(t *testing.T, c *hookedCluster, tt test) {
+		lock := c.take(t, locker.Request{})
+		synctest.Wait() // all nodes are held
+		c.n[2].hook(nil, slow(tt.release, "release"))
+		match(t, lock.Release(t.Context()))
+		synctest.Wait() // node 2 has executed it
+		released := time.Now()
+		var asked []time.Duration
+		c.n[2].hook(on("acquire", func() { asked = append(asked, time.Since(released)) }), nil)
+		lock = c.take(t, locker.Request{})
+		took(t, released, 0)
+		check.Advance(time.Second)
+		if !slices.Equal(asked, []time.Duration{tt.asked}) {
+			t.Errorf("node 2 was asked after %v, want once after %v", asked, tt.asked)
+		}
+		match(t, lock.Release(t.Context()))
+		sleep(20 * time.Second)
+	})
 }
 
 // An attempt that waits for calls of an earlier one ends at once if its caller leaves, and so does
@@ -147,8 +144,7 @@ func TestWaitForEarlierTryEnds(t *testing.T) {
 				return nil
 			}, nil)
 			match(t, lock.Release(t.Context()))
-			sleep(20 * time.Second)
-			synctest.Wait()
+			check.Advance(20 * time.Second)
 			if asked {
 				t.Error("node 2 is asked for a lock that was released")
 			}

@@ -59,9 +59,7 @@ func TestNodeErrorNamesTheAddressOnce(t *testing.T) {
 		{"west", "", "no answer yet", "node 1 (west): no answer yet"},
 	} {
 		e := &NodeError{Node: 1, Name: tt.name, Address: tt.address, Err: errors.New(tt.cause)}
-		if got := e.Error(); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
+		equal(t, "error", e.Error(), tt.want)
 	}
 }
 
@@ -72,7 +70,5 @@ func TestFirstSourceIsKept(t *testing.T) {
 	for _, address := range []string{"", "first:1", "", "other:1"} {
 		n.learn(locktrace.Source{Address: address})
 	}
-	if got := n.error(errEnded).Error(); got != "node 0 (first:1): "+errEnded.Error() {
-		t.Errorf("error %q, want the address learned first", got)
-	}
+	equal(t, "error, with the address learned first", n.error(errEnded).Error(), "node 0 (first:1): "+errEnded.Error())
 }

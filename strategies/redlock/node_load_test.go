@@ -29,9 +29,7 @@ func TestLoadFull(t *testing.T) {
 		{"many are behind, and none comes", nodeLoad{acquires: maxBehind, behind: maxBehind, silence: patience/40 + 1}, true},
 		{"some are behind, and none comes", nodeLoad{acquires: maxBehind, behind: maxBehind - 1, silence: patience/40 + 1}, false},
 	} {
-		if got := tt.load.full(patience); got != tt.want {
-			t.Errorf("%s: full is %v, want %v", tt.name, got, tt.want)
-		}
+		equal(t, tt.name+": full", tt.load.full(patience), tt.want)
 	}
 }
 

@@ -302,6 +302,13 @@ func took(t *testing.T, start time.Time, want time.Duration) {
 	}
 }
 
+func same[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
 func tookAtMost(t *testing.T, start time.Time, most time.Duration) {
 	t.Helper()
 	if took := time.Since(start); took > most {

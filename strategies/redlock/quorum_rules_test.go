@@ -21,6 +21,13 @@ func viewOf(nodes ...nodeView) *quorumView {
 // until is a node that counts for d.
 func until(d time.Duration) nodeView { return nodeView{held: true, exclusive: true, deadline: at(d)} }
 
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
 func TestNodeCountsTowardQuorum(t *testing.T) {
 	t.Parallel()
 	errRaise := errors.New("the raise failed")
@@ -51,15 +58,9 @@ func TestNodeCountsTowardQuorum(t *testing.T) {
 	} {
 		v := viewOf()
 		v.mode, v.fenced, v.fence = tt.mode, tt.fenced, tt.fence
-		if got := v.isLive(&tt.node); got != tt.live {
-			t.Errorf("%s: live is %v, want %v", tt.name, got, tt.live)
-		}
-		if got := v.counts(&tt.node); got != tt.counts {
-			t.Errorf("%s: counts is %v, want %v", tt.name, got, tt.counts)
-		}
-		if got := v.mayCount(&tt.node); got != tt.mayCount {
-			t.Errorf("%s: may count is %v, want %v", tt.name, got, tt.mayCount)
-		}
+		equal(t, tt.name+": live", v.isLive(&tt.node), tt.live)
+		equal(t, tt.name+": counts", v.counts(&tt.node), tt.counts)
+		equal(t, tt.name+": may count", v.mayCount(&tt.node), tt.mayCount)
 	}
 }
 
@@ -95,9 +96,7 @@ func TestQuorumEnds(t *testing.T) {
 		if end, ok := v.lossTime(); ok == tt.loss.Equal(none) || ok && !end.Equal(tt.loss) {
 			t.Errorf("%s: it is lost at %v, %v, want %v", tt.name, end, ok, tt.loss)
 		}
-		if got := v.isLost(); got != tt.lost {
-			t.Errorf("%s: lost is %v, want %v", tt.name, got, tt.lost)
-		}
+		equal(t, tt.name+": lost", v.isLost(), tt.lost)
 	}
 }
 
@@ -141,9 +140,7 @@ func TestRenewedSince(t *testing.T) {
 		return n
 	}
 	v := viewOf(renewed(0, 9), renewed(1, 9), renewed(-1, 9), renewed(1, -1), nodeView{renewed: at(1)}, until(9))
-	if n := v.renewedSince(at(0)); n != 2 {
-		t.Errorf("%d nodes, want 2: the others expired, or granted an earlier renewal", n)
-	}
+	equal(t, "live nodes whose renewal is no earlier", v.renewedSince(at(0)), 2)
 }
 
 func TestNoneTookOver(t *testing.T) {
@@ -164,9 +161,7 @@ func TestNoneTookOver(t *testing.T) {
 		{"one was taken over, one expired", []nodeView{renewed, took, expired}, false},
 		{"one expired, one was renewed before", []nodeView{renewed, before, expired}, false},
 	} {
-		if got := viewOf(tt.nodes...).noneTookOver(at(0)); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		equal(t, tt.name, viewOf(tt.nodes...).noneTookOver(at(0)), tt.want)
 	}
 }
 
@@ -206,9 +201,7 @@ func TestLeaseToAsk(t *testing.T) {
 		{"until the Deadline alone", 0, at(64 * asked), 65*asked + 10*time.Millisecond},
 		{"not more than a lease may be", asked, at(locker.MaxTTL), locker.MaxTTL},
 	} {
-		if got := leaseToAsk(tt.ttl, tt.deadline, viewed); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		equal(t, tt.name, leaseToAsk(tt.ttl, tt.deadline, viewed), tt.want)
 	}
 }
 
@@ -314,8 +307,6 @@ func TestModeAfterConversion(t *testing.T) {
 		{"asked for what it is", exclusive, locker.Exclusive, locker.ErrUnknownOutcome, exclusive},
 		{"shared, and asked for that", shared, locker.Shared, errNodeDown, shared},
 	} {
-		if got := modeAfter(tt.before, tt.to, tt.err); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		equal(t, tt.name, modeAfter(tt.before, tt.to, tt.err), tt.want)
 	}
 }

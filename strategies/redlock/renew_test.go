@@ -132,9 +132,7 @@ func renewOnce(t *testing.T, c *cluster, all []state, quorum int, fenced bool) {
 		if took > 0 {
 			t.Errorf("it took %v, want no time: the hung cost nothing", took)
 		}
-		if got := lock.Deadline().Sub(start); got != ttl {
-			t.Errorf("the Deadline is %v away, want %v", got, ttl)
-		}
+		same(t, "time until the Deadline", lock.Deadline().Sub(start), ttl)
 		c.heldBy("me", renewed+tally(all, forgot, never, refuses, frozen), "after the renewal")
 		if fenced {
 			for i, s := range all {
@@ -201,9 +199,7 @@ func TestRenewalsThatHangAreJoined(t *testing.T) {
 		}
 		for _, n := range c.nodes[1:] {
 			n.set(func(n *node) {
-				if got := n.calls[lease.OpRenew]; got != 1 {
-					t.Errorf("node %d got %d renewals, want 1", n.index, got)
-				}
+				same(t, "renewals at a node", n.calls[lease.OpRenew], 1)
 			})
 		}
 		time.AfterFunc(50*ms, c.nodes[2].melt)

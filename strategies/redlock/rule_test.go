@@ -187,9 +187,7 @@ func oneAttempt(t *testing.T, outcomes []outcome, at []time.Duration, quorum int
 		if lock == nil {
 			t.Fatal("no lock")
 		}
-		if lock.Fence() > 0 != fenced {
-			t.Errorf("fence %d, fenced: %v", lock.Fence(), fenced)
-		}
+		same(t, "has a token", lock.Fence() > 0, fenced)
 	case lock != nil:
 		t.Fatalf("a lock, want %v", want.err)
 	case want.err == locker.ErrNotAcquired: //nolint:errorlint // it says which
@@ -230,9 +228,7 @@ func oneAttempt(t *testing.T, outcomes []outcome, at []time.Duration, quorum int
 			t.Errorf("node %d (%v): undone quietly %d times, released %d times", i, o, n.giving, n.woken)
 		}
 	}
-	if refused := c.holders()["another"]; refused != count(outcomes, held) {
-		t.Errorf("%d of %d holds of the other are left", refused, count(outcomes, held))
-	}
+	same(t, "holds of the other that are left", c.holders()["another"], count(outcomes, held))
 }
 
 // checkNodeErrors demands that an outage names the nodes that had failed or not answered by then.

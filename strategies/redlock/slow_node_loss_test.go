@@ -45,8 +45,7 @@ func TestWhatWasTakenOverIsLost(t *testing.T) {
 		sleep(2 * time.Second) // 31 s
 		c.n[1].hook(slow(1500*ms, "renew"), nil)
 		_ = old.Renew(t.Context(), 0)
-		c.n[0].hook(nil, nil)
-		c.n[1].hook(nil, nil)
+		hookAll(c.n[:2], nil, nil)
 		sleep(time.Second)
 		for range 20 {
 			errOld, errNew := old.Renew(t.Context(), 0), next.Renew(t.Context(), 0)

@@ -80,8 +80,7 @@ func TestRenewalDuringAnUpgradePromisesNoMore(t *testing.T) {
 func TestRenewalOverAnUpgradeExtends(t *testing.T) {
 	inHooked(t, 5, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
-		c.n[1].hook(slow(50*ms, "renew"), nil)
-		c.n[2].hook(slow(50*ms, "renew"), nil)
+		hookAll(c.n[1:3], slow(50*ms, "renew"), nil)
 		c.n[3].hook(slow(30*ms, "convert"), nil)
 		c.n[4].hook(slow(20*ms, "renew"), slow(5*ms, "convert"))
 		upgraded := make(chan error, 1)
