@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -142,18 +143,23 @@ func inCohort(t *testing.T, f func(t *testing.T, c cohort)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{ttl: 10 * time.Second}
 		f(t, cohort{t, s, wrap(t, s, retry.Config{HandOver: time.Hour})})
-		synctest.Wait()
 	})
+}
+
+// cohorts runs f in a cohort for each entry of a table.
+func cohorts[T any](t *testing.T, tests map[string]T, f func(t *testing.T, c cohort, tt T)) {
+	t.Helper()
+	t.Parallel()
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) { inCohort(t, func(t *testing.T, c cohort) { f(t, c, tt) }) })
+	}
 }
 
 // acquire acquires at once.
 func (c cohort) acquire(req locker.Request) *locker.Lock {
 	c.Helper()
 	req.Name = name
-	lock, err := c.l.Acquire(c.Context(), req)
-	if err != nil {
-		c.Fatalf("Acquire: %v", err)
-	}
+	lock := locker.Must(c.l.Acquire(c.Context(), req))
 	return lock
 }
 
@@ -175,7 +181,7 @@ func (c cohort) lock(r *result) *locker.Lock {
 // release releases lock, and returns once nothing moves any more.
 func (c cohort) release(lock *locker.Lock) {
 	c.Helper()
-	match(c.T, lock.Release(c.Context()), nil, nil)
+	check.OK(c.T, lock.Release(c.Context()))
 	if err := lock.Err(); err != locker.ErrReleased { //nolint:errorlint // exactly that
 		c.Errorf("Err: %v", err)
 	}

@@ -2,11 +2,10 @@ package retry_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -22,58 +21,47 @@ func TestReentryDuringAnOutage(t *testing.T) {
 		s.begin(ctx, l, locker.Request{Owner: "rival"})
 		elapse(10 * ms)
 		for range 2 {
-			if _, err := l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"}); err != nil {
-				t.Fatal(err)
-			}
+			locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"}))
 		}
 		r.set("me", errCut)
 		before := len(s.times())
 		s.begin(ctx, l, locker.Request{Owner: "me"})
-		elapse(time.Second)
-		synctest.Wait()
+		check.Advance(time.Second)
 		if got := len(s.times()) - before; got > 40 {
 			t.Errorf("%d attempts in 1 s of an outage", got)
 		}
 		cancel()
-		synctest.Wait()
 	})
 }
 
 // TestOneReaderTriesAfterAWriter checks that of the readers behind a writer of their process one
 // tries first, whether the writer got in or gave up.
 func TestOneReaderTriesAfterAWriter(t *testing.T) {
-	t.Parallel()
-	for _, gets := range []bool{false, true} {
-		t.Run(fmt.Sprint("writer gets in: ", gets), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				h := s.hold()
-				s.latency = ms
-				l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
-				ctx, cancel := context.WithCancel(t.Context())
-				wctx, wcancel := context.WithCancel(t.Context())
-				s.begin(wctx, l, locker.Request{})
-				elapse(10 * ms)
-				for range 1000 {
-					go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name, Mode: locker.Shared}) }()
-				}
-				elapse(10 * ms)
-				before := len(s.times())
-				if gets {
-					s.free(h)
-				} else {
-					wcancel()
-				}
-				elapse(10 * ms)
-				synctest.Wait()
-				if got := len(s.times()) - before; got > 5 {
-					t.Errorf("%d attempts, %d at once, while the lock is held", got, s.most[name])
-				}
-				cancel()
-				wcancel()
-				synctest.Wait()
-			})
-		})
-	}
+	bubbles(t, map[string]bool{"it gives up": false, "it gets in": true}, func(t *testing.T, s *server, gets bool) {
+		h := s.hold()
+		s.latency = ms
+		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+		ctx, cancel := context.WithCancel(t.Context())
+		wctx, wcancel := context.WithCancel(t.Context())
+		s.begin(wctx, l, locker.Request{})
+		elapse(10 * ms)
+		for range 1000 {
+			go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name, Mode: locker.Shared}) }()
+		}
+		elapse(10 * ms)
+		before := len(s.times())
+		if gets {
+			s.free(h)
+		} else {
+			wcancel()
+		}
+		check.Advance(10 * ms)
+		if got := len(s.times()) - before; got > 5 {
+			t.Errorf("%d attempts, %d at once, while the lock is held", got, s.most[name])
+		}
+		cancel()
+		wcancel()
+	})
 }
 
 // TestEarlyAttemptsOutliveAWaiter checks that an early attempt that hangs is repeated by another
@@ -90,14 +78,12 @@ func TestEarlyAttemptsOutliveAWaiter(t *testing.T) {
 		nested := s.begin(t.Context(), l, locker.Request{Owner: "me"})
 		elapse(100 * ms)
 		wcancel()
-		elapse(20 * time.Second)
-		synctest.Wait()
+		check.Advance(20 * time.Second)
 		if !nested.done {
 			t.Errorf("the nested acquire still waits after 20 s")
 		}
 		close(stuck)
 		cancel()
-		elapse(time.Second)
-		synctest.Wait()
+		check.Advance(time.Second)
 	})
 }

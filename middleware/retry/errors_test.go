@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -83,7 +84,7 @@ func TestWhatIsRetried(t *testing.T) {
 					lock, err := wrap(t, s, kind.cfg).Acquire(t.Context(), kind.req)
 					if !kind.retried {
 						equal(t, "attempts", s.times(), []time.Duration{0})
-						match(t, err, []error{tt.err}, nil)
+						check.Is(t, err, tt.err)
 						if err == nil || err.Error() != first.Error() {
 							t.Errorf("error %v, want %v", err, first)
 						}
@@ -138,7 +139,7 @@ func TestRefusedArguments(t *testing.T) {
 	t.Run("nil Locker", func(t *testing.T) {
 		t.Parallel()
 		_, err := wrap(t, nil, retry.Config{}).Acquire(t.Context(), locker.Request{Name: name})
-		match(t, err, []error{locker.ErrInvalid}, nil)
+		check.Is(t, err, locker.ErrInvalid)
 	})
 }
 
@@ -168,14 +169,12 @@ func TestPolicyPerRequest(t *testing.T) {
 		}
 		for range 3 {
 			_, err := l.Acquire(t.Context(), locker.Request{Name: name})
-			match(t, err, []error{locker.ErrNotAcquired}, nil)
+			check.Is(t, err, locker.ErrNotAcquired)
 		}
 		if got, want := len(s.times()), 1+3*3; made != 3 || got != want {
 			t.Errorf("%d policies, %d attempts; want 3, %d", made, got, want)
 		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("Release: %v", err)
-		}
+		check.OK(t, lock.Release(t.Context()))
 	})
 }
 
@@ -200,6 +199,6 @@ func TestLockThatIsNotHeld(t *testing.T) {
 		if err != nil || lock != want {
 			t.Errorf("lock %v, error %v", lock, err)
 		}
-		match(t, lock.Err(), []error{locker.ErrNotHeld}, nil)
+		check.Is(t, lock.Err(), locker.ErrNotHeld)
 	}
 }

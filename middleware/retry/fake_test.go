@@ -13,6 +13,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -279,19 +280,22 @@ func bubble(t *testing.T, f func(t *testing.T, s *server)) {
 			elapse(time.Second) // a subscription is kept for so long
 		}
 		synctest.Wait()
-		if n := s.open(); n != 0 {
-			t.Errorf("%d subscriptions are left", n)
-		}
+		same(t, "subscriptions left", s.open(), 0)
 	})
+}
+
+// bubbles runs f in fake time for each entry of a table.
+func bubbles[T any](t *testing.T, tests map[string]T, f func(t *testing.T, s *server, tt T)) {
+	t.Helper()
+	t.Parallel()
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) { bubble(t, func(t *testing.T, s *server) { f(t, s, tt) }) })
+	}
 }
 
 func wrap(t *testing.T, l locker.Locker, cfg retry.Config) locker.Locker {
 	t.Helper()
-	mw, err := retry.New(cfg)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	return mw(l)
+	return locker.Must(retry.New(cfg))(l)
 }
 
 // result is what an Acquire in another goroutine returned.
@@ -330,29 +334,48 @@ func (r *result) wantLock(t *testing.T, at time.Duration) {
 	}
 }
 
+// mustLock ends the test if Acquire has not returned a lock.
+func (r *result) mustLock(t *testing.T) {
+	t.Helper()
+	if r.lock == nil {
+		t.Fatalf("Acquire: returned %v, %v; want a lock", r.done, r.err)
+	}
+}
+
 func (r *result) wantError(t *testing.T, at time.Duration, want ...error) {
 	t.Helper()
 	synctest.Wait()
 	if !r.done || r.lock != nil {
 		t.Fatalf("Acquire: returned %v, lock %v; want an error", r.done, r.lock)
 	}
-	if r.at != at {
-		t.Errorf("gave up after %v, want %v", r.at, at)
-	}
+	same(t, "gave up after", r.at, at)
 	match(t, r.err, want, nil)
 }
 
+// match demands that err matches all of want, and none of wantNot.
 func match(t *testing.T, err error, want, wantNot []error) {
 	t.Helper()
 	for _, w := range want {
-		if !errors.Is(err, w) {
-			t.Errorf("error %v does not match %v", err, w)
-		}
+		check.Is(t, err, w)
 	}
 	for _, w := range wantNot {
 		if errors.Is(err, w) {
 			t.Errorf("error %v matches %v", err, w)
 		}
+	}
+}
+
+func tookAtMost(t *testing.T, start time.Time, most time.Duration) {
+	t.Helper()
+	if took := time.Since(start); took > most {
+		t.Errorf("it took %v, want at most %v", took, most)
+	}
+}
+
+func same[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
 

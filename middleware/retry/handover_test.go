@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -32,12 +33,12 @@ func TestHandOver(t *testing.T) {
 		if second.Owner() == first.Owner() || !second.Deadline().Equal(first.Deadline()) || second.Err() != nil {
 			t.Errorf("got %v until %v, err %v; after %v until %v", second, second.Deadline(), second.Err(), first, first.Deadline())
 		}
-		match(t, first.Release(t.Context()), []error{locker.ErrReleased}, nil)
-		match(t, first.Renew(t.Context(), 0), []error{locker.ErrReleased}, nil)
+		check.Is(t, first.Release(t.Context()), locker.ErrReleased)
+		check.Is(t, first.Renew(t.Context(), 0), locker.ErrReleased)
 		c.release(second)
 		third := c.lock(waiting[1])
 		c.sent()
-		match(t, third.Renew(t.Context(), 0), nil, nil)
+		check.OK(t, third.Renew(t.Context(), 0))
 		c.release(third)
 		c.sent("renew", "release")
 		c.acquire(locker.Request{})
@@ -47,11 +48,11 @@ func TestHandOver(t *testing.T) {
 
 // What keeps a release from being a hand-over: then the server gets it, and the waiter acquires.
 func TestNoHandOver(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		holder, waiter locker.Request
 		before         func(c cohort, held *locker.Lock)
-	}{
+	}
+	cohorts(t, map[string]test{
 		"an owner that waits":      {waiter: locker.Request{Owner: "me"}},
 		"an owner that holds":      {holder: locker.Request{Owner: "me"}},
 		"another TTL":              {waiter: locker.Request{TTL: time.Minute}},
@@ -60,21 +61,17 @@ func TestNoHandOver(t *testing.T) {
 		"a shared hold":            {holder: locker.Request{Mode: locker.Shared}},
 		"a Handle in other hands":  {before: func(_ cohort, held *locker.Lock) { held.Handle() }},
 		"a lease that nearly ends": {before: func(cohort, *locker.Lock) { elapse(8 * time.Second) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inCohort(t, func(t *testing.T, c cohort) {
-				held := c.acquire(tt.holder)
-				waiter := c.wait(t.Context(), tt.waiter)
-				if tt.before != nil {
-					tt.before(c, held)
-				}
-				c.s.commands()
-				c.release(held)
-				c.release(c.lock(waiter))
-				c.sent("release", "acquire", "release")
-			})
-		})
-	}
+	}, func(t *testing.T, c cohort, tt test) {
+		held := c.acquire(tt.holder)
+		waiter := c.wait(t.Context(), tt.waiter)
+		if tt.before != nil {
+			tt.before(c, held)
+		}
+		c.s.commands()
+		c.release(held)
+		c.release(c.lock(waiter))
+		c.sent("release", "acquire", "release")
+	})
 }
 
 // Contract: the tokens of a name strictly increase. Those of hand-overs are reserved in blocks.
@@ -94,9 +91,7 @@ func TestFencesOfHandOvers(t *testing.T) {
 		}
 		plain := c.wait(t.Context(), locker.Request{})
 		c.release(lock)
-		if got := c.lock(plain).Fence(); got != 0 {
-			t.Errorf("token %d of a request without", got)
-		}
+		same(t, "token of a request without", c.lock(plain).Fence(), 0)
 		c.release(plain.lock)
 		c.sent("acquire", "raise fence", "raise fence", "raise fence", "release")
 		if again := c.acquire(locker.Request{Fenced: true}); again.Fence() <= fence {
@@ -107,8 +102,7 @@ func TestFencesOfHandOvers(t *testing.T) {
 
 // A block of tokens that somebody else may have used is not used. The waiter acquires instead.
 func TestFenceBlockIsNotReserved(t *testing.T) {
-	t.Parallel()
-	for name, spoil := range map[string]func(c cohort){
+	cohorts(t, map[string]func(c cohort){
 		"refused": func(c cohort) {
 			c.s.fail = func(k lease.OpKind) error {
 				if k == lease.OpRaiseFence {
@@ -118,24 +112,20 @@ func TestFenceBlockIsNotReserved(t *testing.T) {
 			}
 		},
 		"raised beyond": func(c cohort) { c.s.fence = 1 << 40 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			inCohort(t, func(t *testing.T, c cohort) {
-				held := c.acquire(locker.Request{Fenced: true})
-				waiter := c.wait(t.Context(), locker.Request{Fenced: true})
-				spoil(c)
-				c.s.commands()
-				c.release(held)
-				c.release(c.lock(waiter))
-				if got := c.s.commands(); !slices.Equal(got[len(got)-3:], []string{"release", "acquire", "release"}) {
-					t.Errorf("commands: %v", got)
-				}
-				if waiter.lock.Fence() <= held.Fence() {
-					t.Errorf("token %d after %d", waiter.lock.Fence(), held.Fence())
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, c cohort, spoil func(c cohort)) {
+		held := c.acquire(locker.Request{Fenced: true})
+		waiter := c.wait(t.Context(), locker.Request{Fenced: true})
+		spoil(c)
+		c.s.commands()
+		c.release(held)
+		c.release(c.lock(waiter))
+		if got := c.s.commands(); !slices.Equal(got[len(got)-3:], []string{"release", "acquire", "release"}) {
+			t.Errorf("commands: %v", got)
+		}
+		if waiter.lock.Fence() <= held.Fence() {
+			t.Errorf("token %d after %d", waiter.lock.Fence(), held.Fence())
+		}
+	})
 }
 
 // HandOver bounds a tenure, however many wait here: then another process has a turn.
@@ -152,7 +142,7 @@ func TestHandOverIsBounded(t *testing.T) {
 					lock := c.acquire(locker.Request{})
 					turns.Add(1)
 					elapse(10 * ms)
-					match(t, lock.Release(context.WithoutCancel(t.Context())), nil, nil)
+					check.OK(t, lock.Release(context.WithoutCancel(t.Context())))
 					select {
 					case <-stop:
 						return
@@ -170,7 +160,7 @@ func TestHandOverIsBounded(t *testing.T) {
 				t.Fatalf("another process waited %v: %v", waited, err)
 			}
 			elapse(10 * ms)
-			match(t, lock.Release(t.Context()), nil, nil)
+			check.OK(t, lock.Release(t.Context()))
 			elapse(10 * ms)
 		}
 		if took, n := time.Since(start), turns.Load(); time.Duration(n)*10*ms < took*8/10 {
@@ -183,41 +173,35 @@ func TestHandOverIsBounded(t *testing.T) {
 
 // A lease of which less than half is left is renewed when it is handed over.
 func TestHandOverRenews(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		fail     error
 		lost     bool
 		deadline time.Duration // of the new lock, after the acquire of the old one
 		sent     []string
-	}{
+	}
+	cohorts(t, map[string]test{
 		"done":     {nil, false, 16 * time.Second, []string{"renew"}},
 		"no reply": {errors.New("timeout"), false, 10 * time.Second, nil},
 		"lost":     {nil, true, 16 * time.Second, []string{"renew", "release", "acquire"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inCohort(t, func(t *testing.T, c cohort) {
-				start := time.Now()
-				held := c.acquire(locker.Request{})
-				elapse(6 * time.Second)
-				waiter := c.wait(t.Context(), locker.Request{})
-				c.s.fail = func(k lease.OpKind) error {
-					if k == lease.OpRenew {
-						return tt.fail
-					}
-					return nil
-				}
-				if tt.lost {
-					c.s.lose()
-				}
-				c.s.commands()
-				c.release(held)
-				if got := c.lock(waiter).Deadline().Sub(start); got != tt.deadline {
-					t.Errorf("Deadline after %v, want %v", got, tt.deadline)
-				}
-				c.sent(tt.sent...)
-			})
-		})
-	}
+	}, func(t *testing.T, c cohort, tt test) {
+		start := time.Now()
+		held := c.acquire(locker.Request{})
+		elapse(6 * time.Second)
+		waiter := c.wait(t.Context(), locker.Request{})
+		c.s.fail = func(k lease.OpKind) error {
+			if k == lease.OpRenew {
+				return tt.fail
+			}
+			return nil
+		}
+		if tt.lost {
+			c.s.lose()
+		}
+		c.s.commands()
+		c.release(held)
+		same(t, "Deadline of the next lock", c.lock(waiter).Deadline().Sub(start), tt.deadline)
+		c.sent(tt.sent...)
+	})
 }
 
 // The Handle of a lock that was handed over names no hold.
@@ -240,7 +224,7 @@ func TestNoHandOverOfALostLock(t *testing.T) {
 		waiter := c.wait(t.Context(), locker.Request{})
 		elapse(11 * time.Second)
 		lock := c.lock(waiter) // it looked
-		match(t, held.Release(t.Context()), []error{locker.ErrLost}, nil)
+		check.Is(t, held.Release(t.Context()), locker.ErrLost)
 		if lock.Err() != nil {
 			t.Errorf("the next lock: %v", lock.Err())
 		}
@@ -250,24 +234,19 @@ func TestNoHandOverOfALostLock(t *testing.T) {
 
 // A request asks the server where the lock of this process was lost, and never released.
 func TestRequestAfterALostTenure(t *testing.T) {
-	t.Parallel()
-	for name, lose := range map[string]func(t *testing.T, c cohort, held *locker.Lock){
+	cohorts(t, map[string]func(t *testing.T, c cohort, held *locker.Lock){
 		"its lease ran out": func(*testing.T, cohort, *locker.Lock) { elapse(11 * time.Second) },
 		"a renewal found it gone": func(t *testing.T, c cohort, held *locker.Lock) {
 			t.Helper()
 			c.s.lose()
-			match(t, held.Renew(t.Context(), 0), []error{locker.ErrLost}, nil)
+			check.Is(t, held.Renew(t.Context(), 0), locker.ErrLost)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inCohort(t, func(t *testing.T, c cohort) {
-				lose(t, c, c.acquire(locker.Request{}))
-				c.s.commands()
-				c.acquire(locker.Request{MaxWait: ms})
-				c.sent("acquire")
-			})
-		})
-	}
+	}, func(t *testing.T, c cohort, lose func(t *testing.T, c cohort, held *locker.Lock)) {
+		lose(t, c, c.acquire(locker.Request{}))
+		c.s.commands()
+		c.acquire(locker.Request{MaxWait: ms})
+		c.sent("acquire")
+	})
 }
 
 // A lease that ends while a waiter lets other processes go first does not make it spin.
@@ -275,9 +254,7 @@ func TestLeaseEndsDuringAYield(t *testing.T) {
 	inCohort(t, func(t *testing.T, c cohort) {
 		c.s.latency, c.s.ttl = 100*ms, time.Second
 		c.l = wrap(t, c.s, retry.Config{HandOver: ms, Policy: constant(time.Minute)})
-		if _, err := c.s.Acquire(t.Context(), locker.Request{Name: name}); err != nil { // by another process
-			t.Fatalf("Acquire: %v", err)
-		}
+		locker.Must(c.s.Acquire(t.Context(), locker.Request{Name: name})) // by another process
 		waiter := c.wait(t.Context(), locker.Request{})
 		elapse(300 * ms) // it is refused, and knows that the lease ends after 1.1 s
 		c.s.lose()
@@ -285,7 +262,7 @@ func TestLeaseEndsDuringAYield(t *testing.T) {
 		held := c.acquire(locker.Request{NoWait: true})
 		elapse(350 * ms)
 		began := time.Now()
-		match(t, held.Release(t.Context()), nil, nil)
+		check.OK(t, held.Release(t.Context()))
 		elapse(600 * ms)
 		c.release(c.lock(waiter))
 		if waited := time.Since(began); waited > time.Second {
@@ -365,13 +342,12 @@ func TestRefusedDuringATenure(t *testing.T) {
 		held := c.acquire(locker.Request{Note: "first"})
 		for _, note := range []string{"first", "second"} {
 			refused := c.wait(t.Context(), locker.Request{MaxWait: ms})
-			elapse(ms)
-			synctest.Wait()
+			check.Advance(ms)
 			contention, ok := errors.AsType[*locker.ContentionError](refused.err)
 			if !ok || contention.Owner != held.Owner() || contention.Note != note {
 				t.Errorf("got %v, want a ContentionError of %s, %s", refused.err, held.Owner(), note)
 			}
-			match(t, refused.err, []error{locker.ErrNotAcquired, locker.ErrMaxWait}, nil)
+			check.Is(t, refused.err, locker.ErrNotAcquired, locker.ErrMaxWait)
 			next := c.wait(t.Context(), locker.Request{Note: "second"})
 			c.release(held)
 			held = c.lock(next)
@@ -390,7 +366,7 @@ func TestHandOverAroundAWrapper(t *testing.T) {
 			return lock, err
 		})
 		_, err := wrap(t, wrapping, retry.Config{HandOver: time.Second}).Acquire(t.Context(), locker.Request{Name: name})
-		match(t, err, []error{locker.ErrInvalid}, nil)
+		check.Is(t, err, locker.ErrInvalid)
 		c.sent("acquire", "release")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -17,22 +18,17 @@ func TestLocalRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-		if err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 		second := s.begin(t.Context(), l, locker.Request{})
 		elapse(time.Second)
 		if err := lock.Renew(t.Context(), time.Minute); err != nil || lock.Deadline() != (time.Time{}) || lock.Fence() != 7 {
 			t.Errorf("Renew: %v, Deadline %v, Fence %d", err, lock.Deadline(), lock.Fence())
 		}
-		match(t, lock.Upgrade(t.Context()), []error{errors.ErrUnsupported}, nil)
+		check.Is(t, lock.Upgrade(t.Context()), errors.ErrUnsupported)
 		synctest.Wait()
 		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second}) // the conversion may have let somebody in
 		elapse(time.Second)
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("Release: %v", err)
-		}
+		check.OK(t, lock.Release(t.Context()))
 		second.wantLock(t, 2*time.Second)
 		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second, 2 * time.Second})
 	})
@@ -47,18 +43,11 @@ func TestLocalReleaseOfWhatDidNotQueue(t *testing.T) {
 			{Name: name, NoWait: true},
 			{Name: name, Resume: locker.NewHandle(lease.Grant{Name: name, Token: "t"})},
 		} {
-			lock, err := l.Acquire(t.Context(), req)
-			if err != nil {
-				t.Fatalf("Acquire: %v", err)
-			}
+			lock := locker.Must(l.Acquire(t.Context(), req))
 			waiting := s.begin(t.Context(), l, locker.Request{})
-			if err := lock.Release(t.Context()); err != nil {
-				t.Errorf("Release: %v", err)
-			}
+			check.OK(t, lock.Release(t.Context()))
 			waiting.wantLock(t, 0)
-			if err := waiting.lock.Release(t.Context()); err != nil {
-				t.Errorf("Release: %v", err)
-			}
+			check.OK(t, waiting.lock.Release(t.Context()))
 		}
 	})
 }

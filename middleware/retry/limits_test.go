@@ -11,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -19,62 +20,56 @@ import (
 
 // The next waiter gets its turn after any panic.
 func TestPanicsLeaveTheQueue(t *testing.T) {
-	t.Parallel()
 	boom := func(*server) { panic("boom") }
-	tests := []struct {
-		name  string
+	type test struct {
 		cfg   func(s *server) retry.Config
 		inner func(s *server)
 		trace *locktrace.Trace
-	}{
-		{name: "inner Locker", inner: boom},
-		{name: "Goexit in the inner Locker", inner: func(*server) { runtime.Goexit() }},
-		{name: "Policy", cfg: func(s *server) retry.Config {
+	}
+	bubbles(t, map[string]test{
+		"inner Locker":               {inner: boom},
+		"Goexit in the inner Locker": {inner: func(*server) { runtime.Goexit() }},
+		"Policy": {cfg: func(s *server) retry.Config {
 			return retry.Config{Policy: func() backoff.BackOff { boom(s); return nil }}
 		}},
-		{name: "BackOff", cfg: func(*server) retry.Config {
+		"BackOff": {cfg: func(*server) retry.Config {
 			return retry.Config{Policy: func() backoff.BackOff { return (*backoff.ExponentialBackOff)(nil) }}
 		}},
-		{name: "Trace.Waiting", trace: &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { panic("boom") }}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.noPubSub = true
-				gate := make(chan struct{})
-				s.answer = func(_ int, req locker.Request) error {
-					if req.Note != "bad" {
-						return nil
-					}
-					<-gate
-					if tt.inner != nil {
-						tt.inner(s)
-					}
-					return &locker.ContentionError{}
-				}
-				cfg := retry.Config{}
-				if tt.cfg != nil {
-					cfg = tt.cfg(s)
-				}
-				l := wrap(t, s, cfg)
-				panicked := make(chan bool, 1)
-				go func() {
-					ended := false
-					defer func() { panicked <- recover() != nil || !ended }()
-					ctx := locktrace.With(t.Context(), tt.trace)
-					_, _ = l.Acquire(ctx, locker.Request{Name: name, Note: "bad"})
-					ended = true
-				}()
-				synctest.Wait()
-				next := s.begin(t.Context(), l, locker.Request{})
-				close(gate)
-				if !<-panicked {
-					t.Error("it did not reach the caller")
-				}
-				next.wantLock(t, 0)
-			})
-		})
-	}
+		"Trace.Waiting": {trace: &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { panic("boom") }}},
+	}, func(t *testing.T, s *server, tt test) {
+		s.noPubSub = true
+		gate := make(chan struct{})
+		s.answer = func(_ int, req locker.Request) error {
+			if req.Note != "bad" {
+				return nil
+			}
+			<-gate
+			if tt.inner != nil {
+				tt.inner(s)
+			}
+			return &locker.ContentionError{}
+		}
+		cfg := retry.Config{}
+		if tt.cfg != nil {
+			cfg = tt.cfg(s)
+		}
+		l := wrap(t, s, cfg)
+		panicked := make(chan bool, 1)
+		go func() {
+			ended := false
+			defer func() { panicked <- recover() != nil || !ended }()
+			ctx := locktrace.With(t.Context(), tt.trace)
+			_, _ = l.Acquire(ctx, locker.Request{Name: name, Note: "bad"})
+			ended = true
+		}()
+		synctest.Wait()
+		next := s.begin(t.Context(), l, locker.Request{})
+		close(gate)
+		if !<-panicked {
+			t.Error("it did not reach the caller")
+		}
+		next.wantLock(t, 0)
+	})
 }
 
 // A driver that is not comparable breaks the contract of driver.NewChannel. The queue goes on
@@ -140,9 +135,7 @@ func TestManyWaiters(t *testing.T) {
 				t.Fatalf("waiter %d: returned %v, error %v", i, r.done, r.err)
 			}
 		}
-		if s.most[name] != 1 {
-			t.Errorf("%d attempts were under way at once, want 1", s.most[name])
-		}
+		same(t, "attempts at once", s.most[name], 1)
 	})
 }
 
@@ -162,8 +155,7 @@ func TestNoGoroutines(t *testing.T) {
 		if n := goroutines(); n != 1 || s.open() != 0 {
 			t.Errorf("while it asks: %d goroutines, %d subscriptions; want 1, 0", n, s.open())
 		}
-		elapse(time.Minute)
-		synctest.Wait()
+		check.Advance(time.Minute)
 		if n := goroutines(); n != 0 || s.open() != 1 {
 			t.Errorf("while it waits: %d goroutines, %d subscriptions; want 0, 1", n, s.open())
 		}
@@ -196,9 +188,7 @@ func TestNoGrowth(t *testing.T) {
 	}
 	before := size()
 	for _, n := range names {
-		if _, err := l.Acquire(t.Context(), locker.Request{Name: n}); err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
+		locker.Must(l.Acquire(t.Context(), locker.Request{Name: n}))
 	}
 	if after := size(); after > before+5000 {
 		t.Errorf("%d objects more after %d names", after-before, len(names))

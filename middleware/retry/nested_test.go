@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -36,9 +37,7 @@ func isNested(t *testing.T, lock *locker.Lock, err error, start time.Time) {
 		!strings.HasSuffix(err.Error(), ": its ctx carries the hold; strategies/reentrant re-enters") {
 		t.Errorf("a nested acquire got %v, %v", lock, err)
 	}
-	if took := time.Since(start); took > 0 {
-		t.Errorf("a nested acquire took %v", took)
-	}
+	tookAtMost(t, start, 0)
 }
 
 // nestedIn is what a test does under a hold.
@@ -59,6 +58,14 @@ func (t *nestedIn) acquire(ctx context.Context, change func(*locker.Request)) (*
 	return t.l.Acquire(ctx, req)
 }
 
+// refused demands that a nested acquire under ctx is refused at once.
+func (t *nestedIn) refused(ctx context.Context, change func(*locker.Request)) {
+	t.Helper()
+	start := time.Now()
+	lock, err := t.acquire(ctx, change)
+	isNested(t.T, lock, err, start)
+}
+
 // waits demands that an acquire under ctx waits for the hold, and gets the lock once that is
 // released.
 func (t *nestedIn) waits(ctx context.Context) {
@@ -69,12 +76,8 @@ func (t *nestedIn) waits(ctx context.Context) {
 		got <- errors.Join(err, lock.Release(context.Background()))
 	}()
 	synctest.Wait()
-	if err := t.lock.Release(context.Background()); err != nil {
-		t.Error(err)
-	}
-	if err := <-got; err != nil {
-		t.Errorf("an acquire that waits got %v", err)
-	}
+	check.OK(t, t.lock.Release(context.Background()))
+	check.OK(t, <-got)
 }
 
 func shared(req *locker.Request)    { req.Mode = locker.Shared }
@@ -88,16 +91,8 @@ func TestNested(t *testing.T) {
 		outer func(*locker.Request)
 		run   func(*nestedIn)
 	}{
-		"the ctx": {nil, func(t *nestedIn) {
-			start := time.Now()
-			lock, err := t.acquire(t.ctx, nil)
-			isNested(t.T, lock, err, start)
-		}},
-		"a ctx without its end": {nil, func(t *nestedIn) {
-			start := time.Now()
-			lock, err := t.acquire(context.WithoutCancel(t.ctx), nil)
-			isNested(t.T, lock, err, start)
-		}},
+		"the ctx":               {nil, func(t *nestedIn) { t.refused(t.ctx, nil) }},
+		"a ctx without its end": {nil, func(t *nestedIn) { t.refused(context.WithoutCancel(t.ctx), nil) }},
 		"a goroutine": {nil, func(t *nestedIn) {
 			start, ctx, done := time.Now(), context.WithValue(t.ctx, new(int), 1), make(chan struct{})
 			go func() {
@@ -109,20 +104,12 @@ func TestNested(t *testing.T) {
 		}},
 		"another hold below": {nil, func(t *nestedIn) {
 			err := locker.Do(t.ctx, t.l, locker.Request{Name: "other"}, func(ctx context.Context, _ *locker.Lock) error {
-				start := time.Now()
-				lock, err := t.acquire(ctx, nil)
-				isNested(t.T, lock, err, start)
+				t.refused(ctx, nil)
 				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			check.OK(t, err)
 		}},
-		"NoWait": {nil, func(t *nestedIn) {
-			start := time.Now()
-			lock, err := t.acquire(t.ctx, func(req *locker.Request) { req.NoWait, req.MaxWait = true, 0 })
-			isNested(t.T, lock, err, start)
-		}},
+		"NoWait": {nil, func(t *nestedIn) { t.refused(t.ctx, func(req *locker.Request) { req.NoWait, req.MaxWait = true, 0 }) }},
 		"Try": {nil, func(t *nestedIn) {
 			start := time.Now()
 			ran, err := locker.Try(t.ctx, t.l, bounded(), func(context.Context, *locker.Lock) error { return nil })
@@ -144,15 +131,9 @@ func TestNested(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			check.OK(t, err)
 		}},
-		"an owner of its own": {nil, func(t *nestedIn) {
-			start := time.Now()
-			lock, err := t.acquire(t.ctx, func(req *locker.Request) { req.Owner = "another" })
-			isNested(t.T, lock, err, start)
-		}},
+		"an owner of its own": {nil, func(t *nestedIn) { t.refused(t.ctx, func(req *locker.Request) { req.Owner = "another" }) }},
 		"behind waiters": {nil, func(t *nestedIn) {
 			ctx, stop := context.WithCancel(context.Background())
 			ended := make(chan struct{})
@@ -181,20 +162,12 @@ func TestNested(t *testing.T) {
 		}},
 		"around another retry": {nil, func(t *nestedIn) {
 			t.l = wrap(t.T, t.l, retry.Config{})
-			start := time.Now()
-			lock, err := t.acquire(t.ctx, nil)
-			isNested(t.T, lock, err, start)
+			t.refused(t.ctx, nil)
 		}},
-		"shared under exclusive": {nil, func(t *nestedIn) {
-			start := time.Now()
-			lock, err := t.acquire(t.ctx, shared)
-			isNested(t.T, lock, err, start)
-		}},
+		"shared under exclusive": {nil, func(t *nestedIn) { t.refused(t.ctx, shared) }},
 		"exclusive under shared": {shared, func(t *nestedIn) {
 			other := locker.Must(t.server.Acquire(context.Background(), locker.Request{Name: nestedName, Mode: locker.Shared, Owner: "other"}))
-			start := time.Now()
-			lock, err := t.acquire(t.ctx, exclusive)
-			isNested(t.T, lock, err, start)
+			t.refused(t.ctx, exclusive)
 			_ = other.Release(context.Background())
 		}},
 
@@ -287,9 +260,7 @@ func TestNestedReentrant(t *testing.T) {
 				return locker.Do(ctx, l, bounded(), func(context.Context, *locker.Lock) error { return nil })
 			})
 		})
-		if err := errors.Join(err, <-waiting, <-waiting); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, errors.Join(err, <-waiting, <-waiting))
 	})
 }
 
@@ -333,9 +304,7 @@ func TestNestedInATenure(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		if err := errors.Join(first.Release(t.Context()), <-next); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, errors.Join(first.Release(t.Context()), <-next))
 	})
 }
 
@@ -365,19 +334,13 @@ func TestManyNestedAtOnce(t *testing.T) {
 				}()
 			}
 			for range 8 {
-				if err := <-ended; !errors.Is(err, locker.ErrNested) {
-					t.Errorf("a nested acquire got %v", err)
-				}
+				check.Is(t, <-ended, locker.ErrNested)
 			}
-			if took := time.Since(start); took > time.Second {
-				t.Errorf("eight nested acquires took %v", took)
-			}
+			tookAtMost(t, start, time.Second)
 			return nil
 		})
 		stop()
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 		<-ended
 	})
 }

@@ -2,11 +2,11 @@ package retry_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -16,62 +16,49 @@ import (
 // before the release, it tries again when the release is answered. That does not begin another
 // turn.
 func TestAttemptDuringARelease(t *testing.T) {
-	t.Parallel()
 	const trip, late = ms / 10, ms / 2
-	for what, tt := range map[string]struct {
+	type test struct {
 		refused            time.Duration // for which a refusal is under way
 		executed, answered time.Duration // after the release was sent, and after that
 		err                error
 		want               []time.Duration // the attempts, after the release was sent
 		free               bool            // the last one says that the lock is probably free
-	}{
+	}
+	bubbles(t, map[string]test{
 		"after the release":                        {0, 0, late, nil, []time.Duration{0}, true},
 		"before the release":                       {0, late, 0, nil, []time.Duration{0, late}, false},
 		"refused after the answer to the release":  {late, 2 * trip, 0, nil, []time.Duration{0, trip + late}, false},
 		"before a release that fails":              {0, late, 0, errCut, []time.Duration{0, late}, false},
 		"after a release whose outcome is unknown": {0, 0, late, errCut, []time.Duration{0}, true},
-	} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.queue, s.latency = true, trip
-				l := wrap(t, s, retry.Config{})
-				other := s.hold()
-				first := s.begin(t.Context(), l, locker.Request{})
-				elapse(ms)
-				second := s.begin(t.Context(), l, locker.Request{})
-				elapse(time.Second)
-				s.free(other)
-				elapse(2 * trip)
-				synctest.Wait()
-				s.mute = true // nobody else is to try
-				before, sent := len(s.times()), time.Since(s.start)
-				s.refused = tt.refused
-				s.releasing = func() { elapse(tt.executed) }
-				s.answering = func() error { elapse(tt.answered); return tt.err }
-				if err := first.lock.Release(t.Context()); !errors.Is(err, tt.err) {
-					t.Errorf("Release: %v, want %v", err, tt.err)
-				}
-				s.releasing, s.answering = nil, nil
-				elapse(time.Second)
-				synctest.Wait()
-				if second.lock == nil {
-					t.Fatalf("the second: %v", second.err)
-				}
-				attempts := s.times()[before:]
-				for i := range attempts {
-					attempts[i] -= sent
-				}
-				equal(t, "the attempts came after", attempts, tt.want)
-				if waiting := s.waits(); waiting[len(waiting)-1].Free != tt.free {
-					t.Errorf("the last attempt says that the lock is free: %v", !tt.free)
-				}
-				synctest.Wait()
-				if n := len(s.releases); n != 1 {
-					t.Errorf("%d releases, want 1", n)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, s *server, tt test) {
+		s.queue, s.latency = true, trip
+		l := wrap(t, s, retry.Config{})
+		other := s.hold()
+		first := s.begin(t.Context(), l, locker.Request{})
+		elapse(ms)
+		second := s.begin(t.Context(), l, locker.Request{})
+		elapse(time.Second)
+		s.free(other)
+		check.Advance(2 * trip)
+		s.mute = true // nobody else is to try
+		before, sent := len(s.times()), time.Since(s.start)
+		s.refused = tt.refused
+		s.releasing = func() { elapse(tt.executed) }
+		s.answering = func() error { elapse(tt.answered); return tt.err }
+		check.Is(t, first.lock.Release(t.Context()), tt.err)
+		s.releasing, s.answering = nil, nil
+		check.Advance(time.Second)
+		second.mustLock(t)
+		attempts := s.times()[before:]
+		for i := range attempts {
+			attempts[i] -= sent
+		}
+		equal(t, "the attempts came after", attempts, tt.want)
+		waiting := s.waits()
+		same(t, "the last attempt says that the lock is free", waiting[len(waiting)-1].Free, tt.free)
+		synctest.Wait()
+		same(t, "releases", len(s.releases), 1)
+	})
 }
 
 // An attempt that came before the release does not make the turn of its process longer.
@@ -89,7 +76,7 @@ func TestTurnGoesOnAfterAnEarlyAttempt(t *testing.T) {
 		elapse(time.Second)
 		s.free(other)
 		for range cap(done) {
-			match(t, <-done, nil, nil)
+			check.OK(t, <-done)
 		}
 		var kept int
 		for _, op := range s.releases {
@@ -98,9 +85,7 @@ func TestTurnGoesOnAfterAnEarlyAttempt(t *testing.T) {
 			}
 			kept++
 		}
-		if kept != 3 {
-			t.Errorf("%d releases of about a millisecond each left the lock to this process, want 3", kept)
-		}
+		same(t, "releases of a millisecond that left the lock to this process", kept, 3)
 	})
 }
 
@@ -117,8 +102,7 @@ func TestEarlyAttemptIsGivenUp(t *testing.T) {
 		second := s.begin(ctx, l, locker.Request{})
 		elapse(time.Second)
 		s.free(other)
-		elapse(ms)
-		synctest.Wait()
+		check.Advance(ms)
 		s.mute = true
 		s.releasing = func() {
 			s.releasing = nil
@@ -126,9 +110,9 @@ func TestEarlyAttemptIsGivenUp(t *testing.T) {
 			cancel()
 			synctest.Wait()
 		}
-		match(t, first.lock.Release(t.Context()), nil, nil)
+		check.OK(t, first.lock.Release(t.Context()))
 		synctest.Wait()
-		match(t, second.err, []error{context.Canceled}, nil)
+		check.Is(t, second.err, context.Canceled)
 		if len(s.releases) != 2 || s.releases[0].Next != lease.NextOwn || s.releases[1].Next != lease.NextOther {
 			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
 		}
@@ -146,18 +130,15 @@ func TestAttemptFromBeforeTheReleaseIsGivenUp(t *testing.T) {
 		elapse(ms)
 		ctx, cancel := context.WithCancel(t.Context())
 		second := s.begin(ctx, l, locker.Request{Owner: "me"})
-		elapse(time.Second)
-		synctest.Wait()
+		check.Advance(time.Second)
 		s.refused = ms
 		s.free(other)
-		elapse(ms / 4)
-		synctest.Wait()
+		check.Advance(ms / 4)
 		s.mute = true
-		match(t, first.lock.Release(t.Context()), nil, nil)
+		check.OK(t, first.lock.Release(t.Context()))
 		cancel()
-		elapse(ms)
-		synctest.Wait()
-		match(t, second.err, []error{context.Canceled}, nil)
+		check.Advance(ms)
+		check.Is(t, second.err, context.Canceled)
 		if len(s.releases) != 2 || s.releases[0].Next != lease.NextOwn || s.releases[1].Next != lease.NextOther {
 			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
 		}

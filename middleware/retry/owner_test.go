@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -72,8 +72,7 @@ func TestOwnerAsksUntilItIsAnswered(t *testing.T) {
 					s.begin(ctx, l, locker.Request{Owner: "rival"})
 					r.set("me", err)
 					nested := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: wait})
-					elapse(1050 * ms)
-					synctest.Wait()
+					check.Advance(1050 * ms)
 					if nested.done {
 						t.Fatalf("returned %v while the server was away", nested.err)
 					}
@@ -89,76 +88,61 @@ func TestOwnerAsksUntilItIsAnswered(t *testing.T) {
 // An owner may acquire the lock while another request of it waits. That one learns of it from the
 // refusals of those ahead, or from the acquire in this process, and does not stay behind them.
 func TestOwnerComesToHold(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		how  func(t *testing.T, s *server, l locker.Locker, r *reentrant)
-		at   time.Duration
-	}{
-		{"in another process", func(_ *testing.T, _ *server, _ locker.Locker, r *reentrant) { r.set("me", nil) }, 2 * time.Second},
-		{"without queueing", func(t *testing.T, s *server, l locker.Locker, r *reentrant) {
+	type test struct {
+		how func(t *testing.T, s *server, l locker.Locker, r *reentrant)
+		at  time.Duration
+	}
+	bubbles(t, map[string]test{
+		"in another process": {func(_ *testing.T, _ *server, _ locker.Locker, r *reentrant) { r.set("me", nil) }, 2 * time.Second},
+		"without queueing": {func(t *testing.T, s *server, l locker.Locker, r *reentrant) {
 			t.Helper()
 			r.set("me", nil)
 			s.begin(t.Context(), l, locker.Request{Owner: "me", NoWait: true}).wantLock(t, time.Second)
 		}, time.Second},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				r := newReentrant(s, "other")
-				l := wrap(t, r, retry.Config{Policy: constant(2 * time.Second)})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				s.begin(ctx, l, locker.Request{Owner: "rival"})
-				mine := s.begin(t.Context(), l, locker.Request{Owner: "me"})
-				elapse(time.Second)
-				synctest.Wait()
-				tt.how(t, s, l, r)
-				elapse(5 * time.Second)
-				mine.wantLock(t, tt.at)
-			})
-		})
-	}
+	}, func(t *testing.T, s *server, tt test) {
+		r := newReentrant(s, "other")
+		l := wrap(t, r, retry.Config{Policy: constant(2 * time.Second)})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		mine := s.begin(t.Context(), l, locker.Request{Owner: "me"})
+		check.Advance(time.Second)
+		tt.how(t, s, l, r)
+		elapse(5 * time.Second)
+		mine.wantLock(t, tt.at)
+	})
 }
 
 // Early attempts are made one at a time. The reply to one counts for all requests that it concerns.
 func TestEarlyAttemptsAreFew(t *testing.T) {
-	t.Parallel()
 	const n = 2000
-	tests := []struct {
-		name  string
+	type test struct {
 		owner func(i int) string
 		down  bool
 		most  int // attempts in 10 s
-	}{
-		{"of one owner", func(int) string { return "me" }, false, 80},
-		{"of many owners", func(i int) string { return fmt.Sprint("owner ", i) }, false, 80},
-		{"of many owners, in an outage", func(i int) string { return fmt.Sprint("owner ", i) }, true, 160},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				r := newReentrant(s, "other")
-				s.latency = ms
-				l := wrap(t, r, retry.Config{})
-				ctx, cancel := context.WithCancel(t.Context())
-				s.begin(ctx, l, locker.Request{Owner: "rival"})
-				if tt.down {
-					r.set("other", errCut)
-				}
-				for i := range n {
-					go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name, Owner: tt.owner(i)}) }()
-				}
-				elapse(10 * time.Second)
-				synctest.Wait()
-				if got := len(s.times()); got > tt.most || s.most[name] > 2 {
-					t.Errorf("%d attempts in 10 s, %d at once; want at most %d and 2", got, s.most[name], tt.most)
-				}
-				cancel()
-				synctest.Wait()
-			})
-		})
-	}
+	bubbles(t, map[string]test{
+		"of one owner":                 {func(int) string { return "me" }, false, 80},
+		"of many owners":               {func(i int) string { return fmt.Sprint("owner ", i) }, false, 80},
+		"of many owners, in an outage": {func(i int) string { return fmt.Sprint("owner ", i) }, true, 160},
+	}, func(t *testing.T, s *server, tt test) {
+		r := newReentrant(s, "other")
+		s.latency = ms
+		l := wrap(t, r, retry.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		if tt.down {
+			r.set("other", errCut)
+		}
+		for i := range n {
+			go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name, Owner: tt.owner(i)}) }()
+		}
+		check.Advance(10 * time.Second)
+		if got := len(s.times()); got > tt.most || s.most[name] > 2 {
+			t.Errorf("%d attempts in 10 s, %d at once; want at most %d and 2", got, s.most[name], tt.most)
+		}
+		cancel()
+	})
 }
 
 // Many concurrent re-entries are not made one after the other.
@@ -177,8 +161,7 @@ func TestManyEnterAgain(t *testing.T) {
 				*nested[i] = result{lock, err, time.Since(s.start), true}
 			}()
 		}
-		elapse(10 * ms)
-		synctest.Wait()
+		check.Advance(10 * ms)
 		for _, r := range nested {
 			if !r.done || r.err != nil {
 				t.Fatalf("returned %v, %v", r.done, r.err)
@@ -223,52 +206,41 @@ func TestEarlyAttemptThatHangs(t *testing.T) {
 // another" because another request of the same owner acquired the lock meanwhile, or a rival was
 // refused by that owner.
 func TestOwnerIsNotRefusedByItself(t *testing.T) {
-	t.Parallel()
-	for _, owner := range []string{"me", "rival"} {
-		t.Run(owner, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				r := newReentrant(s, "me")
-				l := wrap(t, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-					if req.Note == "unanswered" {
-						<-ctx.Done()
-						return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
-					}
-					return r.Acquire(ctx, req)
-				}), retry.Config{Policy: constant(100 * ms)})
-				unanswered := s.begin(t.Context(), l, locker.Request{Owner: "me", Note: "unanswered", MaxWait: 50 * ms})
-				elapse(10 * ms)
-				other := s.begin(t.Context(), l, locker.Request{Owner: owner, MaxWait: 30 * ms})
-				elapse(100 * ms)
-				synctest.Wait()
-				match(t, unanswered.err, []error{locker.ErrUnknownOutcome, locker.ErrMaxWait}, []error{locker.ErrNotAcquired})
-				if owner == "me" {
-					match(t, other.err, nil, nil)
-				}
-			})
-		})
-	}
+	bubbles(t, map[string]string{"me": "me", "rival": "rival"}, func(t *testing.T, s *server, owner string) {
+		r := newReentrant(s, "me")
+		l := wrap(t, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if req.Note == "unanswered" {
+				<-ctx.Done()
+				return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+			}
+			return r.Acquire(ctx, req)
+		}), retry.Config{Policy: constant(100 * ms)})
+		unanswered := s.begin(t.Context(), l, locker.Request{Owner: "me", Note: "unanswered", MaxWait: 50 * ms})
+		elapse(10 * ms)
+		other := s.begin(t.Context(), l, locker.Request{Owner: owner, MaxWait: 30 * ms})
+		check.Advance(100 * ms)
+		match(t, unanswered.err, []error{locker.ErrUnknownOutcome, locker.ErrMaxWait}, []error{locker.ErrNotAcquired})
+		if owner == "me" {
+			check.OK(t, other.err)
+		}
+	})
 }
 
 // TestOwnerIsNotRefusedBehindItself checks that a request whose attempt got no answer does not end
 // as "held by another" because others are ahead.
 func TestOwnerIsNotRefusedBehindItself(t *testing.T) {
-	t.Parallel()
-	for _, ahead := range []string{"me", "rival"} { // behind a rival, its attempt may have succeeded
-		t.Run(ahead, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				l := wrap(t, locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-					<-ctx.Done()
-					return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
-				}), retry.Config{Policy: constant(100 * ms)})
-				s.begin(t.Context(), l, locker.Request{Owner: ahead, MaxWait: 200 * ms})
-				elapse(10 * ms)
-				behind := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: 50 * ms})
-				elapse(300 * ms)
-				synctest.Wait()
-				match(t, behind.err, []error{locker.ErrUnknownOutcome, locker.ErrMaxWait}, []error{locker.ErrNotAcquired})
-			})
-		})
-	}
+	// behind a rival, its attempt may have succeeded
+	bubbles(t, map[string]string{"me": "me", "rival": "rival"}, func(t *testing.T, s *server, ahead string) {
+		l := wrap(t, locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
+			<-ctx.Done()
+			return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+		}), retry.Config{Policy: constant(100 * ms)})
+		s.begin(t.Context(), l, locker.Request{Owner: ahead, MaxWait: 200 * ms})
+		elapse(10 * ms)
+		behind := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: 50 * ms})
+		check.Advance(300 * ms)
+		match(t, behind.err, []error{locker.ErrUnknownOutcome, locker.ErrMaxWait}, []error{locker.ErrNotAcquired})
+	})
 }
 
 // TestOwnerWithoutAnAttemptIsNotRefusedByItself checks that a request does not end as "held by
@@ -282,8 +254,7 @@ func TestOwnerWithoutAnAttemptIsNotRefusedByItself(t *testing.T) {
 		elapse(10 * ms)
 		s.begin(ctx, l, locker.Request{Owner: "stuck"})
 		nested := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: 50 * ms})
-		elapse(100 * ms)
-		synctest.Wait()
+		check.Advance(100 * ms)
 		match(t, nested.err, []error{locker.ErrMaxWait}, []error{locker.ErrNotAcquired})
 		close(stuck)
 		cancel()
@@ -301,10 +272,8 @@ func TestEarlyAttemptsWithoutAnswers(t *testing.T) {
 		for i := range 200 {
 			go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name, Owner: fmt.Sprint("owner ", i)}) }()
 		}
-		elapse(1100 * ms)
-		synctest.Wait()
+		check.Advance(1100 * ms)
 		equal(t, "attempts", s.times(), []time.Duration{0, 0, 250 * ms, 500 * ms, 750 * ms, 1000 * ms})
 		cancel()
-		synctest.Wait()
 	})
 }

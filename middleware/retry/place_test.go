@@ -2,11 +2,11 @@ package retry_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -29,7 +29,7 @@ func TestWaiterThatComesWhileThePlaceIsGivenUp(t *testing.T) {
 			cancel()
 			synctest.Wait()
 		}
-		match(t, lock.Release(t.Context()), nil, nil)
+		check.OK(t, lock.Release(t.Context()))
 		synctest.Wait()
 		s.hold()
 		ctx, cancel = context.WithCancel(t.Context())
@@ -39,9 +39,7 @@ func TestWaiterThatComesWhileThePlaceIsGivenUp(t *testing.T) {
 		s.mute = true // the second release frees nothing
 		before := len(s.times())
 		elapse(100 * ms)
-		if n := len(s.times()) - before; n != 1 {
-			t.Errorf("%d attempts after the place was given up, want 1", n)
-		}
+		same(t, "attempts after the place was given up", len(s.times())-before, 1)
 	})
 }
 
@@ -54,18 +52,13 @@ func TestPlaceOfAnAttemptThatIsCutOff(t *testing.T) {
 		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 		ctx, cancel := context.WithCancel(t.Context())
 		second := s.begin(ctx, l, locker.Request{})
-		elapse(10 * ms)
-		synctest.Wait()
+		check.Advance(10 * ms)
 		s.latency = 10 * ms
-		if err := lock.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, lock.Release(t.Context()))
 		elapse(ms)
 		cancel()
 		synctest.Wait()
-		if !errors.Is(second.err, context.Canceled) {
-			t.Errorf("the waiter that gave up: %v", second.err)
-		}
+		check.Is(t, second.err, context.Canceled)
 		if len(s.releases) != 2 || s.releases[1].Next != lease.NextOther {
 			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
 		}
@@ -79,16 +72,12 @@ func TestPlaceOfAWaiterThatGaveUp(t *testing.T) {
 		l := wrap(t, s, retry.Config{})
 		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 10 * ms})
-		match(t, err, []error{locker.ErrMaxWait}, nil)
+		check.Is(t, err, locker.ErrMaxWait)
 		s.ask = hang
 		second := s.begin(t.Context(), l, locker.Request{})
-		if err := lock.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, lock.Release(t.Context()))
 		synctest.Wait()
-		if second.lock == nil {
-			t.Fatal(second.err)
-		}
+		second.mustLock(t)
 		waiting := s.waits()
 		if last := waiting[len(waiting)-1]; last.ID == "" || last.Free {
 			t.Errorf("the last attempt was of %+v", last)
@@ -112,14 +101,11 @@ func TestPlaceOfAHandOver(t *testing.T) {
 			waiters = append(waiters, s.begin(t.Context(), l, locker.Request{Name: name, TTL: time.Minute}))
 			elapse(10 * ms)
 		}
-		match(t, held.Release(t.Context()), nil, nil)
-		for i, w := range waiters {
-			elapse(ms)
-			synctest.Wait()
-			if w.lock == nil {
-				t.Fatalf("waiter %d has no lock: %v", i, w.err)
-			}
-			match(t, w.lock.Release(t.Context()), nil, nil)
+		check.OK(t, held.Release(t.Context()))
+		for _, w := range waiters {
+			check.Advance(ms)
+			w.mustLock(t)
+			check.OK(t, w.lock.Release(t.Context()))
 		}
 		elapse(2 * time.Second)
 	})

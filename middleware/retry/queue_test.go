@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -25,30 +26,19 @@ func TestFirstInFirstOut(t *testing.T) {
 		for i := range n {
 			want = append(want, i)
 			go func() {
-				lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-				if err != nil {
-					t.Errorf("Acquire: %v", err)
-					return
-				}
+				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 				order = append(order, i)
 				elapse(time.Second)
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+				check.OK(t, lock.Release(t.Context()))
 			}()
 			synctest.Wait()
 		}
 		elapse(time.Second)
 		s.free(h)
-		elapse(n * time.Second)
-		synctest.Wait()
+		check.Advance(n * time.Second)
 		equal(t, "order", order, want)
-		if s.most[name] != 1 {
-			t.Errorf("%d attempts were under way at once, want 1", s.most[name])
-		}
-		if time.Since(s.start) != (n+1)*time.Second {
-			t.Errorf("took %v", time.Since(s.start))
-		}
+		same(t, "attempts at once", s.most[name], 1)
+		same(t, "time taken", time.Since(s.start), (n+1)*time.Second)
 	})
 }
 
@@ -65,11 +55,7 @@ func TestFairness(t *testing.T) {
 			wg.Go(func() {
 				for range rounds {
 					before := turns
-					lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-					if err != nil {
-						t.Errorf("Acquire: %v", err)
-						return
-					}
+					lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 					if inside++; inside != 1 {
 						t.Errorf("%d inside", inside)
 					}
@@ -77,9 +63,7 @@ func TestFairness(t *testing.T) {
 					turns++
 					elapse(3 * ms)
 					inside--
-					if err := lock.Release(t.Context()); err != nil {
-						t.Errorf("Release: %v", err)
-					}
+					check.OK(t, lock.Release(t.Context()))
 				}
 			})
 		}
@@ -87,9 +71,7 @@ func TestFairness(t *testing.T) {
 		if turns != workers*rounds || longest > workers {
 			t.Errorf("%d turns, the longest wait was %d turns; want %d, at most %d", turns, longest, workers*rounds, workers)
 		}
-		if s.most[name] != 1 {
-			t.Errorf("%d attempts were under way at once, want 1", s.most[name])
-		}
+		same(t, "attempts at once", s.most[name], 1)
 		if n, most := len(s.times()), 3*workers*rounds; n > most {
 			t.Errorf("%d attempts for %d turns", n, workers*rounds)
 		}
@@ -143,14 +125,10 @@ func TestSharedHead(t *testing.T) {
 			}
 			elapse(time.Second)
 			for _, r := range []*result{r1, r2, r3} {
-				if err := r.lock.Release(t.Context()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+				check.OK(t, r.lock.Release(t.Context()))
 			}
 			w.wantLock(t, 2*time.Second)
-			if err := w.lock.Release(t.Context()); err != nil {
-				t.Errorf("Release: %v", err)
-			}
+			check.OK(t, w.lock.Release(t.Context()))
 			r4.wantLock(t, 2*time.Second)
 		})
 	})
@@ -171,9 +149,7 @@ func TestSharedHead(t *testing.T) {
 			r1.wantLock(t, time.Second)
 			r2.wantLock(t, time.Second)
 			for _, r := range []*result{r1, r2} {
-				if err := r.lock.Release(t.Context()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+				check.OK(t, r.lock.Release(t.Context()))
 			}
 			w2.wantLock(t, time.Second)
 		})
@@ -211,9 +187,7 @@ func TestWakeUpPassedOn(t *testing.T) {
 				cancel()
 				synctest.Wait()
 				if first.lock != nil {
-					if err := first.lock.Release(t.Context()); err != nil {
-						t.Errorf("Release: %v", err)
-					}
+					check.OK(t, first.lock.Release(t.Context()))
 				}
 				second.wantLock(t, 0)
 			})
@@ -300,9 +274,7 @@ func TestOwnerTriesFirst(t *testing.T) {
 			if second.done {
 				t.Error("the second got in beside the first")
 			}
-			if err := first.lock.Release(t.Context()); err != nil {
-				t.Errorf("Release: %v", err)
-			}
+			check.OK(t, first.lock.Release(t.Context()))
 			second.wantLock(t, time.Second)
 			equal(t, "attempts", s.notes()[3:], []string{"first", "second", "second"})
 		})

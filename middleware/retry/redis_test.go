@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	miniserver "github.com/alicebob/miniredis/v2/server"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -30,8 +31,7 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, proces
 		f(t, m, func(cfg retry.Config) locker.Locker {
 			return wrap(t, locker.Must(single.New(clients.OpenMemory(t, m), single.Config{})), cfg)
 		})
-		elapse(time.Second)
-		synctest.Wait()
+		check.Advance(time.Second)
 		if channels := m.PubSubChannels(""); len(channels) != 0 {
 			t.Errorf("subscribed to %v a second after the last waiter", channels)
 		}
@@ -48,7 +48,7 @@ func TestOverRedis(t *testing.T) {
 		max  time.Duration
 	}{
 		{"release", func(t *testing.T, _ *miniredis.Miniredis, held *locker.Lock) {
-			match(t, held.Release(t.Context()), nil, nil)
+			check.OK(t, held.Release(t.Context()))
 		}, time.Second, time.Second},
 		{"end of the lease", func(*testing.T, *miniredis.Miniredis, *locker.Lock) {}, 5 * time.Second, 5*time.Second + 5*ms},
 		{"foreign release", func(_ *testing.T, m *miniredis.Miniredis, _ *locker.Lock) { m.Del(name) }, time.Second, 4 * time.Second},
@@ -57,20 +57,14 @@ func TestOverRedis(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			overRedis(t, func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
 				cfg := retry.Config{Policy: constant(3 * time.Second)}
-				held, err := process(cfg).Acquire(t.Context(), locker.Request{Name: name, TTL: 5 * time.Second})
-				if err != nil {
-					t.Fatalf("Acquire: %v", err)
-				}
+				held := locker.Must(process(cfg).Acquire(t.Context(), locker.Request{Name: name, TTL: 5 * time.Second}))
 				start := time.Now()
 				time.AfterFunc(time.Second, func() { tt.end(t, m, held) })
-				lock, err := process(cfg).Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute})
-				if err != nil {
-					t.Fatalf("Acquire: %v", err)
-				}
+				lock := locker.Must(process(cfg).Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
 				if took := time.Since(start); took < tt.min || took > tt.max {
 					t.Errorf("acquired after %v, want %v to %v", took, tt.min, tt.max)
 				}
-				match(t, lock.Release(t.Context()), nil, nil)
+				check.OK(t, lock.Release(t.Context()))
 			})
 		})
 	}
@@ -105,50 +99,41 @@ func testProcesses(t *testing.T, cfg retry.Config) {
 							inside--
 							return nil
 						})
-						if err != nil {
-							t.Errorf("Do: %v", err)
-						}
+						check.OK(t, err)
 					}
 				})
 			}
 		}
 		wg.Wait()
-		if turns != processes*workers*rounds {
-			t.Errorf("%d turns", turns)
-		}
+		same(t, "turns", turns, processes*workers*rounds)
 	})
 }
 
 // The error of a waiter that gives up says who holds the lock, and not that it should have waited.
 func TestGivingUpOverRedis(t *testing.T) {
 	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
-		held, err := process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, Owner: "worker-2", Note: "nightly"})
-		if err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
-		_, err = process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, MaxWait: 10 * time.Second})
+		held := locker.Must(process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, Owner: "worker-2", Note: "nightly"}))
+		_, err := process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, MaxWait: 10 * time.Second})
 		match(t, err, []error{locker.ErrNotAcquired, locker.ErrMaxWait}, []error{locker.ErrUnknownOutcome})
 		const want = `holdfast: acquire "job": lock is held by another, owner "worker-2", note "nightly", for 20s at most unless renewed; gave up after 10s and `
 		text := strings.Replace(err.Error(), "for 19.999s", "for 20s", 1) // an instant passes between two clocks
 		if strings.Contains(text, "middleware/retry") || !strings.HasPrefix(text, want) {
 			t.Errorf("text %q\nwant %q...", text, want)
 		}
-		match(t, held.Release(t.Context()), nil, nil)
+		check.OK(t, held.Release(t.Context()))
 	})
 }
 
 // A waiter that cannot have a place at the server polls: no release wakes it.
 func TestNoPlaceOverRedis(t *testing.T) {
 	overRedis(t, func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
-		match(t, m.Set("{"+name+"}:waiters", "no queue"), nil, nil)
+		check.OK(t, m.Set("{"+name+"}:waiters", "no queue"))
 		held := locker.Must(process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
 		start := time.Now()
 		time.AfterFunc(time.Second, func() { match(t, held.Release(t.Context()), nil, nil) })
 		lock := locker.Must(process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name}))
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("acquired after %v", took)
-		}
-		match(t, lock.Release(t.Context()), nil, nil)
+		tookAtMost(t, start, 2*time.Second)
+		check.OK(t, lock.Release(t.Context()))
 	})
 }
 
@@ -169,7 +154,7 @@ func TestPollingOverRedis(t *testing.T) {
 			overRedis(t, func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
 				var commands atomic.Int32
 				conn, err := m.Dial() // which starts the server
-				match(t, errors.Join(err, conn.Close()), nil, nil)
+				check.OK(t, errors.Join(err, conn.Close()))
 				m.Server().SetPreHook(func(_ *miniserver.Peer, command string, _ ...string) bool {
 					if command == "EVALSHA" {
 						commands.Add(1)
@@ -179,11 +164,10 @@ func TestPollingOverRedis(t *testing.T) {
 				const watched = 20 * time.Second
 				end := func() { m.Del(name) }
 				if tt.value != "" {
-					match(t, m.Set(name, tt.value), nil, nil)
+					check.OK(t, m.Set(name, tt.value))
 					m.SetTTL(name, time.Minute)
 				} else {
-					held, err := process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute})
-					match(t, err, nil, nil)
+					held := locker.Must(process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
 					end = func() { match(t, held.Release(t.Context()), nil, nil) }
 				}
 				acquired := make(chan error, 1)
@@ -202,11 +186,9 @@ func TestPollingOverRedis(t *testing.T) {
 				}
 				ended := time.Now()
 				end()
-				match(t, <-acquired, nil, nil)
-				if took := time.Since(ended); took > 500*ms {
-					t.Errorf("acquired %v after the end", took)
-				}
-				match(t, lock.Release(t.Context()), nil, nil)
+				check.OK(t, <-acquired)
+				tookAtMost(t, ended, 500*ms)
+				check.OK(t, lock.Release(t.Context()))
 			})
 		})
 	}
@@ -219,15 +201,12 @@ func TestPollOfAKeptLock(t *testing.T) {
 		m := clients.NewMemory(t)
 		l := wrap(t, locker.Must(single.New(clients.OpenMemory(t, m), single.Config{Fair: true})), retry.Config{})
 		for member, score := range map[string]int64{"gone": 1, "~gone": 4e15 + 4*(time.Now().UnixMilli()+5000)} {
-			if _, err := m.ZAdd("{"+name+"}:waiters", float64(score), member); err != nil {
-				t.Fatal(err)
-			}
+			locker.Must(m.ZAdd("{"+name+"}:waiters", float64(score), member))
 		}
 		var woken []locktrace.WakeReason
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) { woken = append(woken, info.By) }})
-		lock, err := l.Acquire(ctx, locker.Request{Name: name})
-		match(t, err, nil, nil)
-		match(t, lock.Release(t.Context()), nil, nil)
+		lock := locker.Must(l.Acquire(ctx, locker.Request{Name: name}))
+		check.OK(t, lock.Release(t.Context()))
 		equal(t, "the reasons", woken, []locktrace.WakeReason{locktrace.BySubscription, locktrace.ByBackoff})
 	})
 }

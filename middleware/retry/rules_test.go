@@ -13,6 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
 func TestStaysUnchecked(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -34,9 +41,7 @@ func TestStaysUnchecked(t *testing.T) {
 		{"it had an answer, and this says nothing", false, refusal{by: "you"}, false},
 	}
 	for _, tt := range tests {
-		if got := staysUnchecked(tt.unchecked, "me", tt.r); got != tt.want {
-			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
-		}
+		equal(t, tt.name, staysUnchecked(tt.unchecked, "me", tt.r), tt.want)
 	}
 }
 
@@ -69,9 +74,7 @@ func TestReplaces(t *testing.T) {
 		{"another error besides", held, open(errors.Join(end, io.EOF)), true},
 	}
 	for _, tt := range tests {
-		if got := replaces(tt.known, tt.err, end, why); got != tt.want {
-			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
-		}
+		equal(t, tt.name, replaces(tt.known, tt.err, end, why), tt.want)
 	}
 }
 
@@ -99,9 +102,7 @@ func TestTiming(t *testing.T) {
 		if tt.left > 0 {
 			end = now.Add(tt.left)
 		}
-		if got := tt.t.tooLate(now, end, tt.times); got != tt.want {
-			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
-		}
+		equal(t, tt.name, tt.t.tooLate(now, end, tt.times), tt.want)
 	}
 	outages := []struct {
 		name          string
@@ -115,9 +116,7 @@ func TestTiming(t *testing.T) {
 		{"twice the fastest attempt", once, 4 * time.Second, 4 * time.Second},
 	}
 	for _, tt := range outages {
-		if got := tt.t.outage(tt.silence); got != tt.want {
-			t.Errorf("outage, %s: %v, want %v", tt.name, got, tt.want)
-		}
+		equal(t, "outage, "+tt.name, tt.t.outage(tt.silence), tt.want)
 	}
 }
 
@@ -153,9 +152,7 @@ func TestSilence(t *testing.T) {
 				s = s.end(start.Add(e.at), tt.fastest)
 			}
 		}
-		if got := s.length(start.Add(10 * time.Second)); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		equal(t, tt.name, s.length(start.Add(10*time.Second)), tt.want)
 	}
 }
 
@@ -200,12 +197,8 @@ func TestHistoryReport(t *testing.T) {
 			h = h.add(err, errors.Is(err, locker.ErrNotAcquired), time.Now())
 		}
 		err := h.report(tt.o, time.Now())
-		if got := errors.Is(err, locker.ErrUnknownOutcome); got != tt.unknown {
-			t.Errorf("%s: matches ErrUnknownOutcome: %t", tt.name, got)
-		}
-		if got := errors.Is(err, driver.ErrNotSent); got != tt.notSent {
-			t.Errorf("%s: matches ErrNotSent: %t", tt.name, got)
-		}
+		equal(t, tt.name+": matches ErrUnknownOutcome", errors.Is(err, locker.ErrUnknownOutcome), tt.unknown)
+		equal(t, tt.name+": matches ErrNotSent", errors.Is(err, driver.ErrNotSent), tt.notSent)
 		if tt.o.err != nil && (errors.Is(tt.o.err, io.EOF) != errors.Is(err, io.EOF) || err.Error() != tt.o.err.Error()) {
 			t.Errorf("%s: error %v, want %v", tt.name, err, tt.o.err)
 		}

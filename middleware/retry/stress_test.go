@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -89,9 +90,6 @@ func giveUpAtAnyInstant(t *testing.T, s *server) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	lock, err := l.Acquire(ctx, locker.Request{Name: name})
-	if err != nil {
-		t.Fatalf("Acquire afterwards: %v", err)
-	}
-	match(t, lock.Release(ctx), nil, nil)
+	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: name}))
+	check.OK(t, lock.Release(ctx))
 }

@@ -1,12 +1,14 @@
+//realtime:ok each test runs in a bubble, by bubble or bubbles
+
 package retry_test
 
 import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -26,41 +28,35 @@ func late(d time.Duration) func(context.Context, int) error {
 // A queue subscribes again, at most once a second, if the failure may be temporary, and never if it
 // is permanent.
 func TestSubscribingAgain(t *testing.T) {
-	t.Parallel()
 	refused := &driver.ServerError{Text: "NOPERM no channels for you"}
-	tests := []struct {
-		name string
+	type test struct {
 		ask  func(ctx context.Context, asking int) error
 		want []time.Duration
-	}{
-		{"transient failures", func(_ context.Context, n int) error {
+	}
+	bubbles(t, map[string]test{
+		"transient failures": {func(_ context.Context, n int) error {
 			if n < 3 {
 				return errors.New("connection refused")
 			}
 			return nil
 		}, []time.Duration{0, 1400 * ms, 2800 * ms, 4200 * ms}},
-		{"a subscribe that hangs is given up", func(ctx context.Context, n int) error {
+		"a subscribe that hangs is given up": {func(ctx context.Context, n int) error {
 			if n < 2 {
 				return hang(ctx, n)
 			}
 			return nil
 		}, []time.Duration{0, 5600 * ms, 11200 * ms}},
-		{"not permitted", func(context.Context, int) error { return refused }, []time.Duration{0}},
-		{"no such thing", func(context.Context, int) error { return errors.ErrUnsupported }, []time.Duration{0}},
-		{"subscribed at once", nil, []time.Duration{0}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.ask = tt.ask
-				s.hold()
-				l := wrap(t, s, retry.Config{Policy: constant(700 * ms)})
-				_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 20 * time.Second})
-				match(t, err, []error{locker.ErrMaxWait, locker.ErrNotAcquired}, nil)
-				equal(t, "askings", s.askings(), tt.want)
-			})
-		})
-	}
+		"not permitted":      {func(context.Context, int) error { return refused }, []time.Duration{0}},
+		"no such thing":      {func(context.Context, int) error { return errors.ErrUnsupported }, []time.Duration{0}},
+		"subscribed at once": {nil, []time.Duration{0}},
+	}, func(t *testing.T, s *server, tt test) {
+		s.ask = tt.ask
+		s.hold()
+		l := wrap(t, s, retry.Config{Policy: constant(700 * ms)})
+		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 20 * time.Second})
+		check.Is(t, err, locker.ErrMaxWait, locker.ErrNotAcquired)
+		equal(t, "askings", s.askings(), tt.want)
+	})
 }
 
 // One subscription serves a queue for as long as it has waiters, and no longer, whichever waiter is
@@ -73,24 +69,16 @@ func TestOneSubscriptionForAQueue(t *testing.T) {
 		first := s.begin(ctx, l, locker.Request{})
 		second := s.begin(t.Context(), l, locker.Request{})
 		third := s.begin(t.Context(), l, locker.Request{})
-		if s.open() != 1 {
-			t.Errorf("%d subscriptions, want 1", s.open())
-		}
+		same(t, "subscriptions", s.open(), 1)
 		cancel()
 		first.wantError(t, 0, context.Canceled, locker.ErrNotAcquired)
 		elapse(time.Second)
 		s.free(h)
 		second.wantLock(t, time.Second)
-		if s.open() != 1 {
-			t.Errorf("%d subscriptions while one waits, want 1", s.open())
-		}
-		if err := second.lock.Release(t.Context()); err != nil {
-			t.Errorf("Release: %v", err)
-		}
+		same(t, "subscriptions while one waits", s.open(), 1)
+		check.OK(t, second.lock.Release(t.Context()))
 		third.wantLock(t, time.Second)
-		if s.open() != 0 {
-			t.Errorf("%d subscriptions after the last waiter, want 0", s.open())
-		}
+		same(t, "subscriptions after the last waiter", s.open(), 0)
 		equal(t, "askings", s.askings(), []time.Duration{0})
 		l2 := s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
 		elapse(time.Second)
@@ -138,11 +126,8 @@ func TestLeavingWhileSubscribing(t *testing.T) {
 			s.hold()
 			l := wrap(t, s, retry.Config{})
 			s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
-			elapse(10 * time.Second)
-			synctest.Wait()
-			if ended != time.Second {
-				t.Errorf("the asking ended after %v, want 1s", ended)
-			}
+			check.Advance(10 * time.Second)
+			same(t, "end of the asking", ended, time.Second)
 		})
 	})
 	t.Run("nobody stays, and the answer comes after all", func(t *testing.T) {
@@ -169,9 +154,7 @@ func TestTheChannelChanges(t *testing.T) {
 			return &locker.ContentionError{Name: name, Channel: driver.NewChannel(s, channels[n])}
 		}
 		l := wrap(t, s, retry.Config{Policy: constant(400 * ms)})
-		if _, err := l.Acquire(t.Context(), locker.Request{Name: name}); err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
+		locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 		equal(t, "attempts", s.times(), []time.Duration{0, 0, 400 * ms, 800 * ms, 1200 * ms, 1200 * ms, 1600 * ms, 2000 * ms, 2400 * ms})
 		equal(t, "askings", s.askings(), []time.Duration{0, 1200 * ms})
 	})

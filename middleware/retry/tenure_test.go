@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -17,9 +18,7 @@ import (
 func TestAbandonedTenures(t *testing.T) {
 	inCohort(t, func(t *testing.T, c cohort) {
 		for i := range 10_000 {
-			if _, err := c.l.Acquire(t.Context(), locker.Request{Name: strconv.Itoa(i)}); err != nil {
-				t.Fatalf("Acquire: %v", err)
-			}
+			locker.Must(c.l.Acquire(t.Context(), locker.Request{Name: strconv.Itoa(i)}))
 			elapse(11 * time.Second)
 		}
 		if n := retry.Tenures(c.l); n > 1000 {
@@ -31,26 +30,21 @@ func TestAbandonedTenures(t *testing.T) {
 // A hold that the server lost is not handed over once it has granted the lock to another request of
 // this process.
 func TestNoHandOverBesideAHolder(t *testing.T) {
-	t.Parallel()
-	for name, req := range map[string]locker.Request{
+	cohorts(t, map[string]locker.Request{
 		"shared": {Mode: locker.Shared, NoWait: true}, "owned": {Owner: "me", NoWait: true}, "exclusive": {NoWait: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inCohort(t, func(t *testing.T, c cohort) {
-				lost := c.acquire(locker.Request{})
-				c.s.lose()
-				held := c.acquire(req)
-				waiter := c.wait(t.Context(), locker.Request{})
-				match(t, lost.Release(t.Context()), []error{locker.ErrLost}, nil)
-				synctest.Wait()
-				if waiter.done {
-					t.Error("two hold the lock")
-				}
-				c.release(held)
-				c.release(c.lock(waiter))
-			})
-		})
-	}
+	}, func(t *testing.T, c cohort, req locker.Request) {
+		lost := c.acquire(locker.Request{})
+		c.s.lose()
+		held := c.acquire(req)
+		waiter := c.wait(t.Context(), locker.Request{})
+		check.Is(t, lost.Release(t.Context()), locker.ErrLost)
+		synctest.Wait()
+		if waiter.done {
+			t.Error("two hold the lock")
+		}
+		c.release(held)
+		c.release(c.lock(waiter))
+	})
 }
 
 // A token that was raised beyond the block, as by a quorum, is followed by a higher one.
@@ -64,9 +58,7 @@ func TestRaisedFenceOfAHandOver(t *testing.T) {
 		}
 		const raised = 50_000
 		held.Hold().Wrap(func(l lease.Lease) lease.Lease {
-			if _, err := l.Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: raised}); err != nil {
-				t.Errorf("raise fence: %v", err)
-			}
+			locker.Must(l.Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: raised}))
 			return l
 		})
 		waiter := c.wait(t.Context(), locker.Request{Fenced: true})
@@ -94,17 +86,13 @@ func TestFenceOfAnEndlessLease(t *testing.T) {
 
 // A waiter that becomes the first during a tenure is woken, however the tenure ends.
 func TestWokenAfterATenure(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(t *testing.T, c cohort, held *locker.Lock){
+	cohorts(t, map[string]func(t *testing.T, c cohort, held *locker.Lock){
 		"forgotten after a loss": func(t *testing.T, c cohort, held *locker.Lock) {
 			t.Helper()
 			c.s.lose()
-			match(t, held.Renew(t.Context(), 0), []error{locker.ErrLost}, nil)
+			check.Is(t, held.Renew(t.Context(), 0), locker.ErrLost)
 			for i := range 100 {
-				_, err := c.l.Acquire(t.Context(), locker.Request{Name: strconv.Itoa(i)})
-				if err != nil {
-					t.Errorf("Acquire: %v", err)
-				}
+				locker.Must(c.l.Acquire(t.Context(), locker.Request{Name: strconv.Itoa(i)}))
 				c.s.lose()
 			}
 		},
@@ -116,21 +104,17 @@ func TestWokenAfterATenure(t *testing.T) {
 			})
 			c.s.lose()
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inCohort(t, func(t *testing.T, c cohort) {
-				held := c.acquire(locker.Request{})
-				ctx, cancel := context.WithCancel(t.Context())
-				c.wait(ctx, locker.Request{})
-				waiter := c.wait(t.Context(), locker.Request{MaxWait: time.Minute})
-				cancel()
-				synctest.Wait()
-				end(t, c, held)
-				elapse(1100 * ms)
-				c.release(c.lock(waiter))
-			})
-		})
-	}
+	}, func(t *testing.T, c cohort, end func(t *testing.T, c cohort, held *locker.Lock)) {
+		held := c.acquire(locker.Request{})
+		ctx, cancel := context.WithCancel(t.Context())
+		c.wait(ctx, locker.Request{})
+		waiter := c.wait(t.Context(), locker.Request{MaxWait: time.Minute})
+		cancel()
+		synctest.Wait()
+		end(t, c, held)
+		elapse(1100 * ms)
+		c.release(c.lock(waiter))
+	})
 }
 
 // A release while the waiters let other processes go first wakes them afterwards.
@@ -156,28 +140,22 @@ func TestEndOfATenuresLease(t *testing.T) {
 		c.s.ttl = 200 * ms
 		c.acquire(locker.Request{})
 		gone, behind := c.wait(t.Context(), locker.Request{MaxWait: 100 * ms}), c.wait(t.Context(), locker.Request{MaxWait: 300 * ms})
-		elapse(201 * ms)
-		synctest.Wait()
-		match(t, gone.err, []error{locker.ErrNotAcquired}, nil)
+		check.Advance(201 * ms)
+		check.Is(t, gone.err, locker.ErrNotAcquired)
 		c.release(c.lock(behind))
 	})
 }
 
 // A nested acquire tries at once, also where its own lock is what others wait for.
 func TestNestedDuringATenure(t *testing.T) {
-	t.Parallel()
-	for name, owner := range map[string]string{"its own": "me", "another's": ""} {
-		t.Run(name, func(t *testing.T) {
-			inCohort(t, func(t *testing.T, c cohort) {
-				held := c.acquire(locker.Request{Owner: owner})
-				c.s.commands()
-				nested := c.wait(t.Context(), locker.Request{Owner: "me"})
-				c.sent("acquire")
-				c.release(held)
-				c.release(c.lock(nested))
-			})
-		})
-	}
+	cohorts(t, map[string]string{"its own": "me", "another's": ""}, func(t *testing.T, c cohort, owner string) {
+		held := c.acquire(locker.Request{Owner: owner})
+		c.s.commands()
+		nested := c.wait(t.Context(), locker.Request{Owner: "me"})
+		c.sent("acquire")
+		c.release(held)
+		c.release(c.lock(nested))
+	})
 }
 
 // A shared request that came first is not overtaken by a hand-over, also where the strategy orders
@@ -191,10 +169,8 @@ func TestNoHandOverBeforeAShared(t *testing.T) {
 		defer cancel()
 		s.begin(ctx, l, locker.Request{Mode: locker.Shared})
 		s.begin(ctx, l, locker.Request{})
-		match(t, held.Release(t.Context()), nil, nil)
-		if s.released != 1 {
-			t.Error("the lock was handed over")
-		}
+		check.OK(t, held.Release(t.Context()))
+		same(t, "releases at the server", s.released, 1)
 		cancel()
 	})
 }
@@ -206,7 +182,7 @@ func TestRefusedByTheServerDuringATenure(t *testing.T) {
 		l := wrap(t, s, retry.Config{HandOver: time.Hour})
 		first := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, Note: "first"}))
 		second := s.begin(t.Context(), l, locker.Request{Note: "second"})
-		match(t, first.Release(t.Context()), nil, nil)
+		check.OK(t, first.Release(t.Context()))
 		synctest.Wait()
 		refused := s.begin(t.Context(), l, locker.Request{MaxWait: 1500 * ms})
 		elapse(1501 * ms)
@@ -215,7 +191,7 @@ func TestRefusedByTheServerDuringATenure(t *testing.T) {
 		if n := len(s.attempts); n < 2 || held.Note != "second" || held.Owner != second.lock.Owner() {
 			t.Errorf("%d attempts, %v", n, refused.err)
 		}
-		match(t, second.lock.Release(t.Context()), nil, nil)
+		check.OK(t, second.lock.Release(t.Context()))
 	})
 }
 
@@ -255,8 +231,7 @@ func TestSilenceAtAHandOver(t *testing.T) {
 			return errors.New("timeout")
 		}
 		c.release(held)
-		elapse(101 * ms)
-		synctest.Wait()
+		check.Advance(101 * ms)
 		if !waiter.done {
 			t.Error("the waiter has not returned")
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -68,9 +69,7 @@ func TestTrace(t *testing.T) {
 		a.wantLock(t, 4500*ms)
 		elapse(time.Second)
 		c.wantError(t, 5*time.Second, locker.ErrMaxWait)
-		if err := a.lock.Release(t.Context()); err != nil {
-			t.Errorf("Release: %v", err)
-		}
+		check.OK(t, a.lock.Release(t.Context()))
 		b.wantLock(t, 5500*ms)
 		for i, want := range [][]string{
 			{
@@ -91,9 +90,7 @@ func TestTrace(t *testing.T) {
 				"4.5s: job shared waits, held, 0 ahead, subscribed true, for 2s",
 				"5.5s: job shared woken by release after 1s",
 			},
-			{
-				"0s: job exclusive waits, in the queue, 2 ahead, subscribed false, for 0s",
-			},
+			{"0s: job exclusive waits, in the queue, 2 ahead, subscribed false, for 0s"},
 		} {
 			equal(t, fmt.Sprint("events of waiter ", i), logs[i].events, want)
 		}
@@ -104,10 +101,7 @@ func TestTrace(t *testing.T) {
 func TestTraceOfWhatDoesNotWait(t *testing.T) {
 	t.Parallel()
 	var events log
-	lock, err := wrap(t, free{}, retry.Config{}).Acquire(events.trace(t.Context(), time.Now()), locker.Request{Name: name})
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
-	match(t, lock.Release(t.Context()), nil, nil)
+	lock := locker.Must(wrap(t, free{}, retry.Config{}).Acquire(events.trace(t.Context(), time.Now()), locker.Request{Name: name}))
+	check.OK(t, lock.Release(t.Context()))
 	equal(t, "events", events.events, nil)
 }

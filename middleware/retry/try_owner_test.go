@@ -3,9 +3,9 @@ package retry_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -13,14 +13,7 @@ import (
 // TestTryBehindItsOwnOwner checks that Try returns false, and no error, where the requests of one
 // owner contend for a lock that is not reentrant, with or without time for an attempt of their own.
 func TestTryBehindItsOwnOwner(t *testing.T) {
-	t.Parallel()
-	for name, hold := range map[string]time.Duration{"held all the time": time.Minute, "held in turn": 20 * ms} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				tryBehindItsOwnOwner(t, s, hold)
-			})
-		})
-	}
+	bubbles(t, map[string]time.Duration{"held all the time": time.Minute, "held in turn": 20 * ms}, tryBehindItsOwnOwner)
 }
 
 func tryBehindItsOwnOwner(t *testing.T, s *server, hold time.Duration) {
@@ -53,8 +46,7 @@ func tryBehindItsOwnOwner(t *testing.T, s *server, hold time.Duration) {
 			}
 		}()
 	}
-	elapse(2 * time.Minute)
-	synctest.Wait()
+	check.Advance(2 * time.Minute)
 	if failed != [16]int{} || ran == [16]int{} {
 		t.Errorf("errors of each caller %v (the last ones: %v), calls that ran %v", failed, last, ran)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -19,44 +20,38 @@ import (
 // waiter, and the first release after that does not. The next acquire begins another turn. A strict
 // order has no turns.
 func TestTurnOfAProcess(t *testing.T) {
-	t.Parallel()
-	for what, tt := range map[string]struct {
+	type test struct {
 		fair bool
 		want []lease.Next
-	}{
+	}
+	bubbles(t, map[string]test{
 		// Until about 0, 2 and 4 ms after the turn began; then a new one, whose last waiter is
 		// alone.
 		"turns":          {false, []lease.Next{lease.NextOwn, lease.NextOwn, lease.NextFirst, lease.NextOwn, lease.NextFirst}},
 		"a strict order": {true, slices.Repeat([]lease.Next{lease.NextFirst}, 5)},
-	} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.queue, s.fair, s.latency = true, tt.fair, ms/10
-				l := wrap(t, s, retry.Config{})
-				other := s.hold()
-				done := make(chan error, 5)
-				for _, holds := range []time.Duration{0, 2 * ms, 2 * ms, 0, 5 * ms} {
-					go func() { done <- use(t.Context(), l, holds) }()
-					elapse(ms) // they enter in this order
-				}
-				elapse(time.Second)
-				s.free(other)
-				for range cap(done) {
-					if err := <-done; err != nil {
-						t.Error(err)
-					}
-				}
-				var next []lease.Next
-				for i, op := range s.releases {
-					next = append(next, op.Next)
-					if own := op.Waiter != ""; own != (i < 4) {
-						t.Errorf("release %d names a waiter of this process: %v", i+1, own)
-					}
-				}
-				equal(t, "who is next", next, tt.want)
-			})
-		})
-	}
+	}, func(t *testing.T, s *server, tt test) {
+		s.queue, s.fair, s.latency = true, tt.fair, ms/10
+		l := wrap(t, s, retry.Config{})
+		other := s.hold()
+		done := make(chan error, 5)
+		for _, holds := range []time.Duration{0, 2 * ms, 2 * ms, 0, 5 * ms} {
+			go func() { done <- use(t.Context(), l, holds) }()
+			elapse(ms) // they enter in this order
+		}
+		elapse(time.Second)
+		s.free(other)
+		for range cap(done) {
+			check.OK(t, <-done)
+		}
+		var next []lease.Next
+		for i, op := range s.releases {
+			next = append(next, op.Next)
+			if own := op.Waiter != ""; own != (i < 4) {
+				t.Errorf("release %d names a waiter of this process: %v", i+1, own)
+			}
+		}
+		equal(t, "who is next", next, tt.want)
+	})
 }
 
 // use holds the lock for d.
@@ -73,45 +68,35 @@ func use(ctx context.Context, l locker.Locker, d time.Duration) error {
 // process no longer: a refusal of such an attempt begins no other turn, and neither does one that
 // acquires the lock, as a re-entry does.
 func TestEarlyAttemptsBeginNoTurn(t *testing.T) {
-	t.Parallel()
-	for what, granted := range map[string]bool{"refused": false, "granted": true} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.queue, s.latency, s.refused = true, ms/10, ms/20
-				l := wrap(t, s, retry.Config{})
-				other := s.hold()
-				first := s.begin(t.Context(), l, locker.Request{})
-				elapse(ms)
-				second := s.begin(t.Context(), l, locker.Request{})
-				elapse(time.Second)
-				s.free(other)
-				elapse(2*ms - ms/100)
-				synctest.Wait()
-				s.mute = true
-				if granted {
-					elapse(10 * ms)
-					s.lose()
-				}
-				third := s.begin(t.Context(), l, locker.Request{Owner: "third"})
-				elapse(ms/10 + ms/100) // its attempt has reached the server, the refusal is under way
-				last := third
-				if !granted {
-					match(t, first.lock.Release(t.Context()), nil, nil)
-					elapse(2*ms + ms/10)
-					last = second
-				}
-				synctest.Wait()
-				if last.lock == nil {
-					t.Fatalf("Acquire: %v", last.err)
-				}
-				match(t, last.lock.Release(t.Context()), nil, nil)
-				if next := s.releases[len(s.releases)-1].Next; next != lease.NextFirst {
-					t.Errorf("the release after the turn leaves the lock to %q, want the first at the server", next)
-				}
-				elapse(time.Minute)
-			})
-		})
-	}
+	bubbles(t, map[string]bool{"refused": false, "granted": true}, func(t *testing.T, s *server, granted bool) {
+		s.queue, s.latency, s.refused = true, ms/10, ms/20
+		l := wrap(t, s, retry.Config{})
+		other := s.hold()
+		first := s.begin(t.Context(), l, locker.Request{})
+		elapse(ms)
+		second := s.begin(t.Context(), l, locker.Request{})
+		elapse(time.Second)
+		s.free(other)
+		check.Advance(2*ms - ms/100)
+		s.mute = true
+		if granted {
+			elapse(10 * ms)
+			s.lose()
+		}
+		third := s.begin(t.Context(), l, locker.Request{Owner: "third"})
+		elapse(ms/10 + ms/100) // its attempt has reached the server, the refusal is under way
+		last := third
+		if !granted {
+			check.OK(t, first.lock.Release(t.Context()))
+			elapse(2*ms + ms/10)
+			last = second
+		}
+		synctest.Wait()
+		last.mustLock(t)
+		check.OK(t, last.lock.Release(t.Context()))
+		same(t, "who is next after the turn", s.releases[len(s.releases)-1].Next, lease.NextFirst)
+		elapse(time.Minute)
+	})
 }
 
 // After its first millisecond, a turn is for those who waited when it began.
@@ -130,9 +115,7 @@ func TestTurnServesThoseWhoWaited(t *testing.T) {
 		elapse(ms / 2)
 		go func() { done <- use(t.Context(), l, ms) }()
 		for range cap(done) {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			check.OK(t, <-done)
 		}
 		equal(t, "who was next after 1 ms, 2 ms", []lease.Next{s.releases[0].Next, s.releases[1].Next}, []lease.Next{lease.NextOwn, lease.NextFirst})
 	})
@@ -142,48 +125,39 @@ func TestTurnServesThoseWhoWaited(t *testing.T) {
 // left the lock to this process or found that nobody else waits. If it woke another process, the
 // attempt comes after a millisecond.
 func TestAttemptAfterARelease(t *testing.T) {
-	t.Parallel()
-	for what, tt := range map[string]struct {
+	type test struct {
 		fair   bool
 		others lease.Others
 		holds  time.Duration
 		free   bool
 		after  time.Duration
-	}{
+	}
+	bubbles(t, map[string]test{
 		"left to this process":       {others: lease.OthersUnknown, free: true},
 		"nobody else waits":          {others: lease.OthersNone, holds: 3 * ms, free: true},
 		"it is unknown who waits":    {others: lease.OthersUnknown, holds: 3 * ms},
 		"another is woken":           {others: lease.OthersWoken, holds: 3 * ms, after: ms},
 		"another, in a strict order": {others: lease.OthersWoken, holds: 3 * ms, fair: true},
 		"this process had a place":   {others: lease.OthersNone, holds: 10 * ms},
-	} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.queue, s.fair, s.others, s.latency = true, tt.fair, tt.others, ms/100
-				l := wrap(t, s, retry.Config{})
-				other := s.hold()
-				first := make(chan error, 1)
-				go func() { first <- use(t.Context(), l, tt.holds) }()
-				elapse(ms)
-				second := s.begin(t.Context(), l, locker.Request{})
-				elapse(time.Second)
-				s.free(other)
-				if err := <-first; err != nil {
-					t.Error(err)
-				}
-				released := time.Since(s.start)
-				elapse(2 * ms)
-				synctest.Wait()
-				if second.lock == nil {
-					t.Fatalf("the second: %v", second.err)
-				}
-				last, waiting := len(s.times())-1, s.waits()
-				if after := s.times()[last] - released; waiting[last].Free != tt.free || after != tt.after {
-					t.Errorf("the attempt came after %v, free: %v; want after %v, free: %v", after, waiting[last].Free, tt.after, tt.free)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, s *server, tt test) {
+		s.queue, s.fair, s.others, s.latency = true, tt.fair, tt.others, ms/100
+		l := wrap(t, s, retry.Config{})
+		other := s.hold()
+		first := make(chan error, 1)
+		go func() { first <- use(t.Context(), l, tt.holds) }()
+		elapse(ms)
+		second := s.begin(t.Context(), l, locker.Request{})
+		elapse(time.Second)
+		s.free(other)
+		check.OK(t, <-first)
+		released := time.Since(s.start)
+		check.Advance(2 * ms)
+		second.mustLock(t)
+		last, waiting := len(s.times())-1, s.waits()
+		if after := s.times()[last] - released; waiting[last].Free != tt.free || after != tt.after {
+			t.Errorf("the attempt came after %v, free: %v; want after %v, free: %v", after, waiting[last].Free, tt.after, tt.free)
+		}
+	})
 }
 
 // An attempt that waits says for whom: the ID is that of the process, and a subscription is known.
@@ -194,13 +168,8 @@ func TestWaitingOfAttempts(t *testing.T) {
 		other := s.hold()
 		start := time.Now()
 		time.AfterFunc(time.Second, func() { s.free(other) })
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+		check.OK(t, lock.Release(t.Context()))
 		last := s.waiting[len(s.waiting)-1]
 		if s.waiting[0] != (lease.Waiting{}) || !lease.IsToken(last.ID) || !last.Since.Equal(start) || !last.Subscribed || !last.Until.IsZero() {
 			t.Errorf("the attempts were of %+v", s.waiting)
@@ -214,79 +183,64 @@ func TestWaitingOfAttempts(t *testing.T) {
 // A waiter with a place at the server, which listens, polls when the refusal says so. It polls by
 // the policy if there is one, if it cannot listen, or if the holder is another library's.
 func TestPolling(t *testing.T) {
-	t.Parallel()
-	for what, tt := range map[string]struct {
+	type test struct {
 		prepare func(s *server)
 		policy  func() backoff.BackOff
 		rarely  bool
-	}{
+	}
+	bubbles(t, map[string]test{
 		"a place":             {rarely: true},
 		"a policy":            {policy: constant(100 * ms)},
 		"no subscription":     {prepare: func(s *server) { s.noPubSub = true }},
 		"a foreign holder":    {prepare: func(s *server) { s.foreign = true }},
 		"no queue":            {prepare: func(s *server) { s.queue = false }},
 		"a silent subscriber": {prepare: func(s *server) { s.ask = hang }},
-	} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.queue, s.lease = true, 2*time.Second
-				if tt.prepare != nil {
-					tt.prepare(s)
-				}
-				l := wrap(t, s, retry.Config{Policy: tt.policy})
-				s.hold()
-				_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 20 * time.Second})
-				if !errors.Is(err, locker.ErrMaxWait) {
-					t.Errorf("Acquire: %v, want ErrMaxWait", err)
-				}
-				if n := len(s.times()); tt.rarely != (n <= 12) {
-					t.Errorf("%d attempts in 20 s", n)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, s *server, tt test) {
+		s.queue, s.lease = true, 2*time.Second
+		if tt.prepare != nil {
+			tt.prepare(s)
+		}
+		l := wrap(t, s, retry.Config{Policy: tt.policy})
+		s.hold()
+		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 20 * time.Second})
+		check.Is(t, err, locker.ErrMaxWait)
+		if n := len(s.times()); tt.rarely != (n <= 12) {
+			t.Errorf("%d attempts in 20 s", n)
+		}
+	})
 }
 
 // If the waiter that a release left the lock to gives up, the first waiter at the server is woken.
 func TestKeptLockIsPassedOn(t *testing.T) {
-	t.Parallel()
-	for what, during := range map[string]bool{"during the release": true, "after it": false} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.queue = true
-				l := wrap(t, s, retry.Config{WakeJitter: time.Hour})
-				other := s.hold()
-				first := make(chan error, 1)
-				go func() {
-					lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-					first <- errors.Join(err, lock.Release(t.Context()))
-				}()
-				elapse(ms)
-				ctx, cancel := context.WithCancel(t.Context())
-				second := s.begin(ctx, l, locker.Request{})
-				s.releasing = func() {
-					s.releasing = nil
-					if during {
-						cancel()
-						synctest.Wait()
-					}
-				}
-				s.free(other)
-				if err := <-first; err != nil {
-					t.Error(err)
-				}
+	bubbles(t, map[string]bool{"during the release": true, "after it": false}, func(t *testing.T, s *server, during bool) {
+		s.queue = true
+		l := wrap(t, s, retry.Config{WakeJitter: time.Hour})
+		other := s.hold()
+		first := make(chan error, 1)
+		go func() {
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+			first <- errors.Join(err, lock.Release(t.Context()))
+		}()
+		elapse(ms)
+		ctx, cancel := context.WithCancel(t.Context())
+		second := s.begin(ctx, l, locker.Request{})
+		s.releasing = func() {
+			s.releasing = nil
+			if during {
 				cancel()
 				synctest.Wait()
-				if !errors.Is(second.err, context.Canceled) {
-					t.Errorf("the waiter that gave up: %v", second.err)
-				}
-				synctest.Wait()
-				if len(s.releases) != 2 || s.releases[0].Next != lease.NextOwn || s.releases[1].Next != lease.NextOther || s.releases[1].Waiter != s.releases[0].Waiter {
-					t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
-				}
-			})
-		})
-	}
+			}
+		}
+		s.free(other)
+		check.OK(t, <-first)
+		cancel()
+		synctest.Wait()
+		check.Is(t, second.err, context.Canceled)
+		synctest.Wait()
+		if len(s.releases) != 2 || s.releases[0].Next != lease.NextOwn || s.releases[1].Next != lease.NextOther || s.releases[1].Waiter != s.releases[0].Waiter {
+			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
+		}
+	})
 }
 
 // A process that acquires a contended lock again and again subscribes once, and its first attempt
@@ -298,26 +252,17 @@ func TestSubscriptionIsKept(t *testing.T) {
 		for range 3 {
 			other := s.hold()
 			time.AfterFunc(100*ms, func() { s.free(other) })
-			lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lock.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+			check.OK(t, lock.Release(t.Context()))
 			elapse(900 * ms)
 		}
-		if n := len(s.askings()); n != 1 {
-			t.Errorf("%d subscriptions for 3 acquires, want 1", n)
-		}
+		same(t, "subscriptions for 3 acquires", len(s.askings()), 1)
 		equal(t, "attempts", s.times(), []time.Duration{0, 0, 100 * ms, 1000 * ms, 1100 * ms, 2000 * ms, 2100 * ms})
 		s.hold()
 		if _, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: time.Second}); !errors.Is(err, locker.ErrMaxWait) {
 			t.Error(err)
 		}
-		if n := s.open(); n != 0 {
-			t.Errorf("%d subscriptions are kept for a waiter that gave up", n)
-		}
+		same(t, "subscriptions kept for a waiter that gave up", s.open(), 0)
 	})
 }
 
@@ -342,88 +287,70 @@ func TestNewLeaderHasNoPlace(t *testing.T) {
 // In a strict order the first attempt that succeeds passes its place on to the next waiter, which
 // then makes no attempt before the release. If that one gives up, the release gives up the place.
 func TestPlaceIsPassedOn(t *testing.T) {
-	t.Parallel()
-	for what, givesUp := range map[string]bool{"the next one waits": false, "it gives up": true} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.queue, s.fair, s.others = true, true, lease.OthersNone
-				l := wrap(t, s, retry.Config{})
-				other := s.hold()
-				first := make(chan error, 1)
-				go func() { first <- use(t.Context(), l, 2*ms) }()
-				elapse(ms)
-				ctx, cancel := context.WithCancel(t.Context())
-				entered := time.Now()
-				second := s.begin(ctx, l, locker.Request{})
-				elapse(100 * ms)
-				s.free(other)
-				elapse(ms)
-				waiting := s.waits()
-				last := waiting[len(waiting)-1]
-				if next := last.Next; !next.Equal(entered) {
-					t.Errorf("the attempt passes its place on to who has waited since %v, want %v", next, entered)
-				}
-				want := []lease.Op{{Kind: lease.OpRelease, Waiter: last.ID}}
-				if givesUp {
-					want[0].Next = lease.NextOther
-					cancel()
-				}
-				if err := <-first; err != nil {
-					t.Error(err)
-				}
-				elapse(ms)
-				cancel()
-				synctest.Wait()
-				equal(t, "releases", s.releases, want)
-				if attempts := len(s.waits()) - len(waiting); !givesUp && (attempts != 1 || second.lock == nil) {
-					t.Errorf("%d attempts of the next one, %v", attempts, second.err)
-				}
-			})
-		})
-	}
+	bubbles(t, map[string]bool{"the next one waits": false, "it gives up": true}, func(t *testing.T, s *server, givesUp bool) {
+		s.queue, s.fair, s.others = true, true, lease.OthersNone
+		l := wrap(t, s, retry.Config{})
+		other := s.hold()
+		first := make(chan error, 1)
+		go func() { first <- use(t.Context(), l, 2*ms) }()
+		elapse(ms)
+		ctx, cancel := context.WithCancel(t.Context())
+		entered := time.Now()
+		second := s.begin(ctx, l, locker.Request{})
+		elapse(100 * ms)
+		s.free(other)
+		elapse(ms)
+		waiting := s.waits()
+		last := waiting[len(waiting)-1]
+		if next := last.Next; !next.Equal(entered) {
+			t.Errorf("the attempt passes its place on to who has waited since %v, want %v", next, entered)
+		}
+		want := []lease.Op{{Kind: lease.OpRelease, Waiter: last.ID}}
+		if givesUp {
+			want[0].Next = lease.NextOther
+			cancel()
+		}
+		check.OK(t, <-first)
+		elapse(ms)
+		cancel()
+		synctest.Wait()
+		equal(t, "releases", s.releases, want)
+		if attempts := len(s.waits()) - len(waiting); !givesUp && (attempts != 1 || second.lock == nil) {
+			t.Errorf("%d attempts of the next one, %v", attempts, second.err)
+		}
+	})
 }
 
 // The waiters of a process make no attempt for 1 ms after a tenure that HandOver ended, but only
 // once in 100 ms if nobody waits at the server.
 func TestYieldAfterATenure(t *testing.T) {
-	t.Parallel()
-	for what, tt := range map[string]struct {
+	type test struct {
 		others lease.Others
 		want   time.Duration
-	}{
+	}
+	bubbles(t, map[string]test{
 		"nobody waits":       {lease.OthersNone, 41 * ms},
 		"another waits":      {lease.OthersWoken, 42 * ms},
 		"it is unknown whom": {lease.OthersUnknown, 42 * ms},
-	} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.transfer, s.unnamed, s.others = true, true, tt.others
-				l := wrap(t, s, retry.Config{HandOver: 10 * ms})
-				first := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
-				done := make(chan time.Duration, 2)
-				for range cap(done) {
-					go func() {
-						lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-						if err != nil {
-							t.Error(err)
-						}
-						at := time.Since(s.start)
-						elapse(20 * ms)
-						_ = lock.Release(t.Context())
-						done <- at
-					}()
-				}
+	}, func(t *testing.T, s *server, tt test) {
+		s.transfer, s.unnamed, s.others = true, true, tt.others
+		l := wrap(t, s, retry.Config{HandOver: 10 * ms})
+		first := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+		done := make(chan time.Duration, 2)
+		for range cap(done) {
+			go func() {
+				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+				at := time.Since(s.start)
 				elapse(20 * ms)
-				if err := first.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-				<-done
-				if at := <-done; at != tt.want {
-					t.Errorf("the last one acquired the lock after %v, want %v", at, tt.want)
-				}
-			})
-		})
-	}
+				_ = lock.Release(t.Context())
+				done <- at
+			}()
+		}
+		elapse(20 * ms)
+		check.OK(t, first.Release(t.Context()))
+		<-done
+		same(t, "time of the last acquire", <-done, tt.want)
+	})
 }
 
 // The waiters of a process make no attempt for a millisecond after a release that woke another
@@ -435,7 +362,7 @@ func TestYieldWithoutAHandOver(t *testing.T) {
 		first := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
 		second := s.begin(t.Context(), l, locker.Request{TTL: time.Hour}) // it inherits nothing
 		elapse(5 * ms)
-		match(t, first.Release(t.Context()), nil, nil)
+		check.OK(t, first.Release(t.Context()))
 		elapse(ms)
 		second.wantLock(t, 6*ms)
 	})

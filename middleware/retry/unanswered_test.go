@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -43,51 +44,45 @@ func TestClientNoticesDeadlineFirst(t *testing.T) {
 // A request's own attempt with an unknown outcome stays that, whatever others in the process find
 // out.
 func TestOwnUnknownOutcome(t *testing.T) {
-	t.Parallel()
 	dial := errors.New("connection refused")
-	tests := []struct {
-		name   string
+	type test struct {
 		others error // nil: held by another
 		want   []error
 		text   string
-	}{
-		{"another is refused, nobody knows by whom", &locker.ContentionError{Name: name}, []error{locker.ErrUnknownOutcome, errCut}, "outcome is unknown: connection cut; gave up after 2s"},
-		{"another was not sent", driver.NotSent(dial), []error{locker.ErrUnknownOutcome, dial}, "connection refused; the outcome of an earlier attempt is unknown; gave up"},
-		{"another is unknown", fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, dial), []error{locker.ErrUnknownOutcome, dial}, "outcome is unknown: connection refused; gave up"},
-		{"another is refused", nil, []error{locker.ErrNotAcquired}, "held by another"},
-		{"another is silent", errSilent, []error{locker.ErrUnknownOutcome, errCut}, "outcome is unknown: connection cut; gave up after 2s"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.noPubSub = true
-				inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-					switch {
-					case req.Owner == "":
-						return nil, errUnknown
-					case tt.others == nil:
-						s.hold()
-						return s.Acquire(ctx, req)
-					case tt.others == errSilent: //nolint:errorlint // the test's own mark
-						<-ctx.Done()
-						return nil, ctx.Err()
-					default:
-						return nil, tt.others
-					}
-				})
-				l := wrap(t, inner, retry.Config{Policy: constant(time.Minute)})
-				a := s.begin(t.Context(), l, locker.Request{MaxWait: 2 * time.Second})
-				elapse(100 * ms)
-				s.begin(t.Context(), l, locker.Request{Owner: "b", MaxWait: 5 * time.Second})
-				elapse(10 * time.Second)
-				a.wantError(t, 2*time.Second, append(tt.want, locker.ErrMaxWait)...)
-				match(t, a.err, nil, []error{driver.ErrNotSent})
-				if driver.NotExecuted(a.err) || !strings.Contains(a.err.Error(), tt.text) {
-					t.Errorf("not executed: %t, text %q\nwant %q", driver.NotExecuted(a.err), a.err, tt.text)
-				}
-			})
+	bubbles(t, map[string]test{
+		"another is refused, nobody knows by whom": {&locker.ContentionError{Name: name}, []error{locker.ErrUnknownOutcome, errCut}, "outcome is unknown: connection cut; gave up after 2s"},
+		"another was not sent":                     {driver.NotSent(dial), []error{locker.ErrUnknownOutcome, dial}, "connection refused; the outcome of an earlier attempt is unknown; gave up"},
+		"another is unknown":                       {fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, dial), []error{locker.ErrUnknownOutcome, dial}, "outcome is unknown: connection refused; gave up"},
+		"another is refused":                       {nil, []error{locker.ErrNotAcquired}, "held by another"},
+		"another is silent":                        {errSilent, []error{locker.ErrUnknownOutcome, errCut}, "outcome is unknown: connection cut; gave up after 2s"},
+	}, func(t *testing.T, s *server, tt test) {
+		s.noPubSub = true
+		inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			switch {
+			case req.Owner == "":
+				return nil, errUnknown
+			case tt.others == nil:
+				s.hold()
+				return s.Acquire(ctx, req)
+			case tt.others == errSilent: //nolint:errorlint // the test's own mark
+				<-ctx.Done()
+				return nil, ctx.Err()
+			default:
+				return nil, tt.others
+			}
 		})
-	}
+		l := wrap(t, inner, retry.Config{Policy: constant(time.Minute)})
+		a := s.begin(t.Context(), l, locker.Request{MaxWait: 2 * time.Second})
+		elapse(100 * ms)
+		s.begin(t.Context(), l, locker.Request{Owner: "b", MaxWait: 5 * time.Second})
+		elapse(10 * time.Second)
+		a.wantError(t, 2*time.Second, append(tt.want, locker.ErrMaxWait)...)
+		match(t, a.err, nil, []error{driver.ErrNotSent})
+		if driver.NotExecuted(a.err) || !strings.Contains(a.err.Error(), tt.text) {
+			t.Errorf("not executed: %t, text %q\nwant %q", driver.NotExecuted(a.err), a.err, tt.text)
+		}
+	})
 }
 
 var errSilent = errors.New("no answer")
@@ -104,30 +99,23 @@ func TestClosedAfterUnknownOutcome(t *testing.T) {
 // A caller that gets no reply within its short deadline is not an outage for one that waits for the
 // end of a lease. Many such callers in a row are none either: no reply was due.
 func TestImpatientCallers(t *testing.T) {
-	t.Parallel()
-	for _, callers := range []int{1, 100} {
-		t.Run(fmt.Sprint(callers), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.noPubSub, s.latency, s.lease = true, 30*ms, time.Minute
-				s.hold()
-				l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
-				patient := s.begin(t.Context(), l, locker.Request{MaxWait: 4 * time.Second})
-				elapse(500 * ms)
-				for range callers {
-					impatient := s.begin(t.Context(), l, locker.Request{Owner: "impatient", MaxWait: 20 * ms})
-					elapse(30 * ms)
-					if synctest.Wait(); !impatient.done || impatient.err == nil {
-						t.Errorf("an impatient caller returned: %t, with %v", impatient.done, impatient.err)
-					}
-				}
-				elapse(4 * time.Second)
-				if n := len(s.times()); n != 1+callers {
-					t.Errorf("%d attempts, want %d", n, 1+callers)
-				}
-				patient.wantError(t, 4*time.Second, locker.ErrNotAcquired)
-			})
-		})
-	}
+	bubbles(t, map[string]int{"1": 1, "100": 100}, func(t *testing.T, s *server, callers int) {
+		s.noPubSub, s.latency, s.lease = true, 30*ms, time.Minute
+		s.hold()
+		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+		patient := s.begin(t.Context(), l, locker.Request{MaxWait: 4 * time.Second})
+		elapse(500 * ms)
+		for range callers {
+			impatient := s.begin(t.Context(), l, locker.Request{Owner: "impatient", MaxWait: 20 * ms})
+			elapse(30 * ms)
+			if synctest.Wait(); !impatient.done || impatient.err == nil {
+				t.Errorf("an impatient caller returned: %t, with %v", impatient.done, impatient.err)
+			}
+		}
+		elapse(4 * time.Second)
+		same(t, "attempts", len(s.times()), 1+callers)
+		patient.wantError(t, 4*time.Second, locker.ErrNotAcquired)
+	})
 }
 
 // A server that stops answering is an outage after a second, also if no single attempt lasts that
@@ -149,8 +137,7 @@ func TestSilenceBehindSuccessiveLeaders(t *testing.T) {
 			elapse(200 * ms)
 			waiters = append(waiters, s.begin(t.Context(), l, locker.Request{MaxWait: 400 * ms}))
 		}
-		elapse(time.Second)
-		synctest.Wait()
+		check.Advance(time.Second)
 		for i, r := range waiters {
 			if want := i <= 3; !r.done || errors.Is(r.err, locker.ErrNotAcquired) != want {
 				t.Errorf("waiter %d, until %v: contention: %t, %v", i, r.at, !want, r.err)
@@ -176,8 +163,7 @@ func TestSilenceOfAnAttemptBegunBefore(t *testing.T) {
 		s.begin(ctx, l, locker.Request{Note: "stuck"})
 		elapse(10 * ms)
 		behind := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: 10 * time.Second})
-		elapse(20 * time.Second)
-		synctest.Wait()
+		check.Advance(20 * time.Second)
 		behind.wantError(t, 10*time.Second+10*ms, locker.ErrMaxWait)
 		match(t, behind.err, nil, []error{locker.ErrNotAcquired})
 		cancel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -20,62 +21,60 @@ const ms = time.Millisecond
 // Contract 12: the head tries again after a wake-up, the end of the lease or the backoff, whichever
 // is first.
 func TestWhenTheHeadTries(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name    string
+	type test struct {
 		prepare func(s *server)
 		policy  func() backoff.BackOff
 		freeAt  time.Duration
 		events  func(s *server, l locker.Locker) // what else happens, in a goroutine of its own
 		want    []time.Duration                  // attempts, the last of which succeeds
-	}{
-		{
-			name: "release heard of", policy: constant(time.Minute), freeAt: 3 * time.Second,
+	}
+	bubbles(t, map[string]test{
+		"release heard of": {
+			policy: constant(time.Minute), freeAt: 3 * time.Second,
 			want: []time.Duration{0, 0, 3 * time.Second},
 		},
-		{
-			name: "release not published: backoff", policy: constant(time.Second), freeAt: 2500 * ms,
+		"release not published: backoff": {
+			policy: constant(time.Second), freeAt: 2500 * ms,
 			prepare: func(s *server) { s.mute = true },
 			want:    []time.Duration{0, 0, 1000 * ms, 2000 * ms, 3000 * ms},
 		},
-		{
-			name: "release not published: end of the lease", policy: constant(time.Minute), freeAt: 700 * ms,
+		"release not published: end of the lease": {
+			policy: constant(time.Minute), freeAt: 700 * ms,
 			prepare: func(s *server) { s.mute, s.lease = true, 700*ms },
 			want:    []time.Duration{0, 0, 701 * ms},
 		},
-		{
-			name:   "a lease that was renewed is looked at when it would have ended, and the backoff goes on beside it",
+		"a lease that was renewed is looked at when it would have ended, and the backoff goes on beside it": {
 			policy: constant(time.Second), freeAt: 1500 * ms,
 			prepare: func(s *server) { s.mute, s.lease = true, 400*ms },
 			want:    []time.Duration{0, 0, 401 * ms, 802 * ms, 1000 * ms, 1401 * ms, 1802 * ms},
 		},
-		{
-			name: "no channel", policy: constant(time.Second), freeAt: 1500 * ms,
+		"no channel": {
+			policy: constant(time.Second), freeAt: 1500 * ms,
 			prepare: func(s *server) { s.noPubSub = true },
 			want:    []time.Duration{0, 1000 * ms, 2000 * ms},
 		},
-		{
-			name: "no pub/sub", policy: constant(time.Second), freeAt: 2500 * ms,
+		"no pub/sub": {
+			policy: constant(time.Second), freeAt: 2500 * ms,
 			prepare: func(s *server) { s.ask = func(context.Context, int) error { return errors.ErrUnsupported } },
 			want:    []time.Duration{0, 1000 * ms, 2000 * ms, 3000 * ms},
 		},
-		{
-			name: "a subscription that comes late", policy: constant(400 * ms), freeAt: 1300 * ms,
+		"a subscription that comes late": {
+			policy: constant(400 * ms), freeAt: 1300 * ms,
 			prepare: func(s *server) { s.ask = late(time.Second) },
 			want:    []time.Duration{0, 400 * ms, 800 * ms, 1000 * ms, 1200 * ms, 1300 * ms},
 		},
-		{
-			name: "a subscribe that hangs does not keep from polling", policy: constant(2 * time.Second), freeAt: 5 * time.Second,
+		"a subscribe that hangs does not keep from polling": {
+			policy: constant(2 * time.Second), freeAt: 5 * time.Second,
 			prepare: func(s *server) { s.ask = hang },
 			want:    []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second},
 		},
-		{
-			name: "a wake-up for nothing", policy: constant(time.Minute), freeAt: 3 * time.Second,
+		"a wake-up for nothing": {
+			policy: constant(time.Minute), freeAt: 3 * time.Second,
 			events: func(s *server, _ locker.Locker) { elapse(time.Second); s.publish(name + ":wake") },
 			want:   []time.Duration{0, 0, time.Second, 3 * time.Second},
 		},
-		{
-			name: "wake-ups that come during an attempt bring about one more", policy: constant(time.Minute), freeAt: 5 * time.Second,
+		"wake-ups that come during an attempt bring about one more": {
+			policy: constant(time.Minute), freeAt: 5 * time.Second,
 			prepare: func(s *server) { s.latency = 100 * ms },
 			events: func(s *server, _ locker.Locker) {
 				elapse(time.Second)
@@ -87,46 +86,36 @@ func TestWhenTheHeadTries(t *testing.T) {
 			},
 			want: []time.Duration{0, 100 * ms, time.Second, 1100 * ms, 5 * time.Second},
 		},
-		{
-			name: "exponential", freeAt: 600 * ms,
+		"exponential": {
+			freeAt: 600 * ms,
 			policy: func() backoff.BackOff {
 				return backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*ms), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0))
 			},
 			prepare: func(s *server) { s.mute = true },
 			want:    []time.Duration{0, 0, 100 * ms, 300 * ms, 700 * ms},
 		},
-		{
-			name: "a policy that was not reset", freeAt: 600 * ms,
+		"a policy that was not reset": {
+			freeAt: 600 * ms,
 			policy: func() backoff.BackOff {
 				return &backoff.ExponentialBackOff{InitialInterval: 400 * ms, MaxInterval: time.Second, Multiplier: 2, Clock: backoff.SystemClock}
 			},
 			prepare: func(s *server) { s.noPubSub = true },
 			want:    []time.Duration{0, 400 * ms, 1200 * ms},
 		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				if tt.prepare != nil {
-					tt.prepare(s)
-				}
-				l := wrap(t, s, retry.Config{Policy: tt.policy})
-				h := s.hold()
-				time.AfterFunc(tt.freeAt, func() { s.free(h) })
-				if tt.events != nil {
-					go tt.events(s, l)
-				}
-				lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-				if err != nil {
-					t.Fatalf("Acquire: %v", err)
-				}
-				equal(t, "attempts", s.times(), tt.want)
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, s *server, tt test) {
+		if tt.prepare != nil {
+			tt.prepare(s)
+		}
+		l := wrap(t, s, retry.Config{Policy: tt.policy})
+		h := s.hold()
+		time.AfterFunc(tt.freeAt, func() { s.free(h) })
+		if tt.events != nil {
+			go tt.events(s, l)
+		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+		equal(t, "attempts", s.times(), tt.want)
+		check.OK(t, lock.Release(t.Context()))
+	})
 }
 
 // The default policy: from 5 ms to 250 ms, each pause half to one and a half of that.
@@ -136,7 +125,7 @@ func TestDefaultPolicy(t *testing.T) {
 		s.hold()
 		l := wrap(t, s, retry.Config{})
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: time.Hour})
-		match(t, err, []error{locker.ErrMaxWait}, nil)
+		check.Is(t, err, locker.ErrMaxWait)
 		at := s.times()
 		for i, want := 1, 5*ms; i < len(at); i, want = i+1, min(2*want, 250*ms) {
 			if pause := at[i] - at[i-1]; pause < want/2 || pause > want*3/2+1 {
@@ -153,15 +142,12 @@ func TestDefaultPolicy(t *testing.T) {
 func TestHeardBeforeTheAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-		if err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 		woken := 0
 		ctx, cancel := context.WithCancel(locktrace.With(t.Context(), &locktrace.Trace{Woken: func(context.Context, locktrace.WokenInfo) {
 			if woken++; woken < 3 {
 				s.publish(name + ":wake")
-				match(t, lock.Upgrade(t.Context()), []error{errors.ErrUnsupported}, nil)
+				check.Is(t, lock.Upgrade(t.Context()), errors.ErrUnsupported)
 			}
 		}}))
 		head, leave := context.WithCancel(t.Context())
@@ -174,7 +160,6 @@ func TestHeardBeforeTheAttempt(t *testing.T) {
 		synctest.Wait()
 		equal(t, "attempts", s.notes()[1:], []string{"head", "head", "behind", "behind"})
 		cancel()
-		synctest.Wait()
 	})
 }
 
@@ -226,10 +211,7 @@ func TestWakeJitter(t *testing.T) {
 				h := s.hold()
 				start := time.Since(s.start)
 				time.AfterFunc(3*time.Second, func() { s.free(h) })
-				lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-				if err != nil {
-					t.Fatalf("Acquire: %v", err)
-				}
+				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 				at := s.times()
 				equal(t, "first attempts", at[len(at)-3:len(at)-1], []time.Duration{start, start})
 				delay := at[len(at)-1] - start - 3*time.Second
@@ -237,9 +219,7 @@ func TestWakeJitter(t *testing.T) {
 					t.Errorf("tried %v after the release, want less than a second", delay)
 				}
 				seen[delay] = true
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+				check.OK(t, lock.Release(t.Context()))
 			}
 			if len(seen) < 2 {
 				t.Errorf("the delay is always the same: %v", seen)
@@ -263,37 +243,28 @@ func TestWakeJitter(t *testing.T) {
 
 // A refusal can ask for a delay of its own. The longer of both is the bound.
 func TestRefusalsAskForJitter(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct{ cfg, asked, most time.Duration }{
+	type test struct{ cfg, asked, most time.Duration }
+	bubbles(t, map[string]test{
 		"none":                      {0, 0, 0},
 		"of the refusal":            {0, time.Second, time.Second},
 		"of the Config":             {time.Second, 10 * ms, time.Second},
 		"the refusal asks for more": {10 * ms, time.Second, time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.jitter = tc.asked
-				l := wrap(t, s, retry.Config{Policy: constant(time.Minute), WakeJitter: tc.cfg})
-				var longest time.Duration
-				for range 20 {
-					h := s.hold()
-					time.AfterFunc(3*time.Second, func() { s.free(h) })
-					start := time.Now()
-					lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
-					if err != nil {
-						t.Fatalf("Acquire: %v", err)
-					}
-					longest = max(longest, time.Since(start)-3*time.Second)
-					if err := lock.Release(t.Context()); err != nil {
-						t.Errorf("Release: %v", err)
-					}
-				}
-				if longest > tc.most || longest < tc.most/5 {
-					t.Errorf("the longest of 20 delays was %v, want up to %v", longest, tc.most)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, s *server, tc test) {
+		s.jitter = tc.asked
+		l := wrap(t, s, retry.Config{Policy: constant(time.Minute), WakeJitter: tc.cfg})
+		var longest time.Duration
+		for range 20 {
+			h := s.hold()
+			time.AfterFunc(3*time.Second, func() { s.free(h) })
+			start := time.Now()
+			lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job"}))
+			longest = max(longest, time.Since(start)-3*time.Second)
+			check.OK(t, lock.Release(t.Context()))
+		}
+		if longest > tc.most || longest < tc.most/5 {
+			t.Errorf("the longest of 20 delays was %v, want up to %v", longest, tc.most)
+		}
+	})
 }
 
 // A poll of a held lock that ctx would cut off is not sent: it could only lead to an unknown
@@ -307,8 +278,6 @@ func TestNoPollThatWouldBeCutOff(t *testing.T) {
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 850 * ms})
 		match(t, err, []error{locker.ErrNotAcquired, locker.ErrMaxWait}, []error{locker.ErrUnknownOutcome})
 		equal(t, "attempts", s.times(), []time.Duration{0, 400 * ms})
-		if at := time.Since(s.start); at != 850*ms {
-			t.Errorf("gave up after %v, want 850ms", at)
-		}
+		same(t, "gave up after", time.Since(s.start), 850*ms)
 	})
 }
