@@ -140,7 +140,7 @@ func TestAttemptAfterARelease(t *testing.T) {
 		"another, in a strict order": {others: lease.OthersWoken, holds: 3 * ms, fair: true},
 		"this process had a place":   {others: lease.OthersNone, holds: 10 * ms},
 	}, func(t *testing.T, s *server, tt test) {
-		s.queue, s.fair, s.others, s.latency = true, tt.fair, tt.others, ms/100
+		s.queue, s.fair, s.others, s.latency, s.lease = true, tt.fair, tt.others, ms/100, time.Hour
 		l := wrap(t, s, retry.Config{})
 		other := s.hold()
 		first := make(chan error, 1)

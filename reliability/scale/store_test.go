@@ -2,6 +2,7 @@ package scale
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -70,15 +71,28 @@ func (z *sortedSet) remove(member string) bool {
 	return true
 }
 
-// rank returns how many members are before member, which must be there.
-func (z *sortedSet) rank(member string) (n int) {
-	e := entry{z.scores[member], member}
+// before returns how many members are before e.
+func (z *sortedSet) before(e entry) (n int) {
+	if len(z.chunks) == 0 {
+		return 0
+	}
 	i := z.chunkOf(e)
 	for _, c := range z.chunks[:i] {
 		n += len(c)
 	}
 	at, _ := slices.BinarySearchFunc(z.chunks[i], e, compareEntries)
 	return n + at
+}
+
+// from returns a list of the member at index n, or of none.
+func (z *sortedSet) from(n int) []entry {
+	for _, c := range z.chunks {
+		if n < len(c) {
+			return c[n : n+1]
+		}
+		n -= len(c)
+	}
+	return nil
 }
 
 // value is what a key holds: a string, or a sorted set.
@@ -154,6 +168,9 @@ func (s *store) command(args []string) any {
 		v.expires = time.Now().Add(time.Duration(number(2)) * time.Millisecond)
 		return 1
 	case "ZADD":
+		if args[2] == "XX" { // for the error alone: the member is never there
+			return 0
+		}
 		if v == nil {
 			s.keys[key] = &value{set: set}
 		}
@@ -179,19 +196,25 @@ func (s *store) command(args []string) any {
 			delete(s.keys, key)
 		}
 		return removed
-	case "ZRANGE": // of the first alone
-		if len(set.scores) == 0 {
-			return []any{}
+	case "ZCOUNT": // from -inf
+		most, err := strconv.ParseFloat(args[3], 64)
+		if err != nil {
+			panic(err)
 		}
-		first := set.chunks[0][0]
-		return []any{first.member, strconv.FormatFloat(first.score, 'f', -1, 64)}[:len(args)-3]
+		return set.before(entry{math.Nextafter(most, math.Inf(1)), ""})
+	case "ZRANGE": // of one index
+		reply := []any{}
+		for _, e := range set.from(number(2)) {
+			reply = append(reply, e.member, strconv.FormatFloat(e.score, 'f', -1, 64))
+		}
+		return reply[:min(len(reply), len(args)-3)]
 	case "ZSCORE":
 		if score, found := set.scores[args[2]]; found {
 			return strconv.FormatFloat(score, 'f', -1, 64)
 		}
 		return nil
 	case "ZRANK":
-		return set.rank(args[2])
+		return set.before(entry{set.scores[args[2]], args[2]})
 	}
 	panic("the simulated server has no " + args[0])
 }
