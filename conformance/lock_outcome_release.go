@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,11 @@ var releaseOutcomeCases = []testCase{
 		name: "a release of unknown outcome is resent", contract: 7, on: suite.OneAddress,
 		why: "one lost reply must not keep the key until its TTL",
 		run: unknownReleaseIsResent,
+	},
+	{
+		name: "a release that could not be sent is resent", contract: 7, on: suite.OnlyMemory, can: releaseTimeout,
+		why: "a server that takes no connection for a second must not keep the lock until its TTL",
+		run: unsentReleaseIsResent,
 	},
 	{
 		name: "a refused release is resent", contract: 7, on: suite.OnlyMemory, own: true,
@@ -196,6 +202,35 @@ func unknownReleaseIsResent(t *caseT) {
 		t.isNot(err, locker.ErrNotHeld, "Release that never arrived")
 	}
 	t.Eventually("the key is removed", func() bool { return !t.Exists(lock.Name()) })
+}
+
+func unsentReleaseIsResent(t *caseT) {
+	p := t.Server.Proxy(t.TB)
+	target := t.Through(p)
+	dial := target.Dial
+	var unreachable atomic.Bool
+	back, comeBack := context.WithCancel(t.Ctx)
+	target.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if unreachable.Load() {
+			select {
+			case <-back.Done():
+			case <-ctx.Done():
+			}
+		}
+		return dial(ctx, network, addr)
+	}
+	l := t.locker(t.Dial(target))
+	t.Cleanup(comeBack)
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	unreachable.Store(true)
+	p.CutAll()
+	_, err := l.Acquire(t.Ctx, locker.Request{Name: t.Key(), NoWait: true}) // after it no client has a connection
+	if err == nil {
+		t.Fatalf("Acquire succeeded while no connection could be opened")
+	}
+	time.AfterFunc(3*attemptTimeout/2, comeBack)
+	t.OK(t.Call("Release", func() error { return lock.Release(t.Ctx) }), "Release while no connection could be opened")
+	t.gone(lock.Name(), "after Release while no connection could be opened")
 }
 
 func refusedReleaseIsResent(t *caseT) {

@@ -86,6 +86,17 @@ type undrained struct{ *respdriver.Driver }
 func (undrained) BeginAcquire() error { return nil }
 func (undrained) EndAcquire()         {}
 
+// unexplained is a driver that does not say why a script was not sent.
+type unexplained struct{ *respdriver.Driver }
+
+func (d unexplained) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	r, err := d.Driver.Eval(ctx, s, keys, args)
+	if errors.Is(err, driver.ErrNotSent) {
+		err = driver.NotSent(errors.New(err.Error()))
+	}
+	return r, err
+}
+
 // leaseFunc is a function that is a Lease.
 type leaseFunc func(ctx context.Context, op lease.Op) (lease.Term, error)
 
@@ -96,6 +107,12 @@ func TestMutantsOfOutcomes(t *testing.T) {
 	m, sound := mutants{T: t}, &Harness{Dial: plain}
 	m.add("an error reply taken for a command that was not sent", flawedDriver(mapped(errorReplyNotSent)), sound,
 		"an unknown server error leaves the outcome unknown", "TRYAGAIN is transient")
+	m.add("a command that is not sent for an unknown reason", &Harness{
+		Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+			d, err := plain(tb, target)
+			return &unexplained{d.(*respdriver.Driver)}, err
+		},
+	}, sound, "a release that could not be sent is resent")
 	m.add("a script that is loaded once", &Harness{Dial: loadsOnce}, sound, "scripts may be flushed while a lock is held")
 	m.add("background work that is dropped", &Harness{Dial: dialIdle}, sound,
 		"a release of unknown outcome is resent", "a refused release is resent")
