@@ -59,7 +59,7 @@ var besideCases = []testCase{
 		run: refusedUpgradeNamesReader,
 	},
 	{
-		name: "a refused upgrade stays refused", contract: 5, on: suite.OneAddress, can: converts,
+		name: "a refused upgrade stays refused", contract: 5, on: suite.OnlyMemory, can: converts,
 		why: "an upgrade that runs late would make a reader the writer without its knowledge",
 		run: refusedUpgradeStaysRefused,
 	},

@@ -24,7 +24,7 @@ var noteCases = []testCase{
 		run: lostNoteSucceeds,
 	},
 	{
-		name: "a change of the note that nobody answers loses nothing", contract: 11, on: suite.OneAddress,
+		name: "a change of the note that nobody answers loses nothing", contract: 11, on: suite.OnlyMemory,
 		why: "the hold has one of two values, and a renewal or a release must find it, even if the change is executed late",
 		run: unansweredNoteLosesNothing,
 	},
