@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -64,10 +65,61 @@ func Is(tb testing.TB, err error, want ...error) {
 	Error(tb, "error", err, want...)
 }
 
+// IsNot demands that err matches none of not.
+func IsNot(tb testing.TB, err error, not ...error) {
+	tb.Helper()
+	for _, n := range not {
+		if errors.Is(err, n) {
+			tb.Errorf("error %v matches %q", err, n)
+		}
+	}
+}
+
+// Only demands that err matches want, and none of not.
+func Only(tb testing.TB, err, want error, not ...error) {
+	tb.Helper()
+	Is(tb, err, want)
+	IsNot(tb, err, not...)
+}
+
 // OK demands that err is nil.
 func OK(tb testing.TB, err error) {
 	tb.Helper()
 	Error(tb, "error", err)
+}
+
+// ErrOf returns the error of a call whose other result does not matter.
+func ErrOf[T any](_ T, err error) error { return err }
+
+// Equal demands that got is want.
+func Equal[T comparable](tb testing.TB, what string, got, want T) {
+	tb.Helper()
+	if got != want {
+		tb.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// AtMost demands that got is no greater than most.
+func AtMost[T cmp.Ordered](tb testing.TB, what string, got, most T) {
+	tb.Helper()
+	if got > most {
+		tb.Errorf("%s: %v, want %v at most", what, got, most)
+	}
+}
+
+// AtLeast demands that got is no less than least.
+func AtLeast[T cmp.Ordered](tb testing.TB, what string, got, least T) {
+	tb.Helper()
+	if got < least {
+		tb.Errorf("%s: %v, want %v at least", what, got, least)
+	}
+}
+
+// Within demands that got is from least to most.
+func Within[T cmp.Ordered](tb testing.TB, what string, got, least, most T) {
+	tb.Helper()
+	AtLeast(tb, what, got, least)
+	AtMost(tb, what, got, most)
 }
 
 // Must ends the test if err is not nil.

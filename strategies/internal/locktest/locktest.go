@@ -52,6 +52,16 @@ func Release(t *testing.T, locks ...*locker.Lock) {
 	}
 }
 
+// Refusal returns the *locker.ContentionError in err, and ends the test if there is none.
+func Refusal(t *testing.T, err error) *locker.ContentionError {
+	t.Helper()
+	held, ok := errors.AsType[*locker.ContentionError](err)
+	if !ok || !errors.Is(err, locker.ErrNotAcquired) {
+		t.Fatalf("error %v, want a refusal", err)
+	}
+	return held
+}
+
 // LeaseOf returns the Lease inside lock. It sends commands even after the Lock has ended.
 func LeaseOf(lock *locker.Lock) (found lease.Lease) {
 	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
