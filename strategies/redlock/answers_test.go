@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -175,7 +176,7 @@ func TestKthShortest(t *testing.T) {
 	t.Parallel()
 	all := []time.Duration{5, 0, 3, -1, 9}
 	for k, want := range []time.Duration{0, 3, 5, 9, 0, 0} {
-		equal(t, "duration", kthShortest(all, k), want)
+		check.Equal(t, "duration", kthShortest(all, k), want)
 	}
 }
 

@@ -3,9 +3,9 @@ package redlock_test
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -22,8 +22,7 @@ func TestLateNodeCatchesUp(t *testing.T) {
 		"renewal": func(t *testing.T, c *hookedCluster, fenced bool) *locker.Lock {
 			lock := c.take(t, locker.Request{Owner: "me", Fenced: fenced})
 			c.n[2].hook(nil, slow(5*time.Second, "renew"))
-			match(t, lock.Renew(t.Context(), 0))
-			synctest.Wait()
+			answered(t, lock.Renew(t.Context(), 0))
 			c.n[2].hook(nil, nil)
 			return lock
 		},
@@ -31,8 +30,7 @@ func TestLateNodeCatchesUp(t *testing.T) {
 			lock := c.take(t, locker.Request{Owner: "me", Fenced: fenced})
 			c.n[2].Forget(name)
 			c.n[2].hook(nil, slow(5*time.Second, "acquire"))
-			match(t, lock.Renew(t.Context(), 0))
-			synctest.Wait()
+			answered(t, lock.Renew(t.Context(), 0))
 			return lock
 		},
 	} {
@@ -48,12 +46,10 @@ func TestLateNodeCatchesUp(t *testing.T) {
 					if match(t, err); s.Owner != "me" || time.Now().Add(s.Left).Before(lock.Deadline()) {
 						t.Errorf("node 2 holds for %q until %v from now, want until the Deadline, %v", s.Owner, s.Left, time.Until(lock.Deadline()))
 					}
-					same(t, "renewals at node 2", renewals.Load(), 1)
+					check.Equal(t, "renewals at node 2", renewals.Load(), 1)
 					c.n[0].Forget(name)
 					sleep(50 * time.Minute)
-					if lock.Err() != nil {
-						t.Errorf("after the loss of one node: %v", lock.Err())
-					}
+					check.Error(t, "after the loss of one node", lock.Err())
 					match(t, lock.Renew(t.Context(), 0))
 					match(t, lock.Release(t.Context()))
 				})
@@ -77,7 +73,7 @@ func TestRenewalIsSentOnce(t *testing.T) {
 			sleep(time.Second)
 		}
 		for i := range renewals {
-			same(t, "renewals at a node", renewals[i].Load(), rounds)
+			check.Equal(t, "renewals at a node", renewals[i].Load(), rounds)
 		}
 		match(t, lock.Release(t.Context()))
 	})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -32,9 +33,7 @@ func TestOnClose(t *testing.T) {
 			if i == 2 && !stop() {
 				t.Error("stop says that it came too late")
 			}
-			if err := b.Shutdown(nil); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, b.Shutdown(nil))
 			synctest.Wait()
 			if want := min(i/2, 1); closed != want || stopped > 0 {
 				t.Errorf("with %d of 5 nodes closed: called %d times, want %d; %d after stop", i+1, closed, want, stopped)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -55,44 +56,39 @@ func TestPermitsAreRefused(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	once := lockertest.New()
-	for _, tc := range []struct {
-		name  string
+	type test struct {
 		nodes []locker.Locker
 		cfg   redlock.Config
 		what  string
-	}{
-		{"no nodes", nil, redlock.Config{}, "nodes"},
-		{"a nil node", []locker.Locker{lockertest.New(), nil, lockertest.New()}, redlock.Config{}, "nodes[1]"},
-		{"a node twice", []locker.Locker{once, lockertest.New(), once}, redlock.Config{}, "nodes[2]"},
-		{"a quorum", append(lockers(2), wraps{locker.Must(redlock.New(lockers(3), redlock.Config{}))}), redlock.Config{}, "nodes[2]"},
-		{"a semaphore", append(lockers(2), counted{lockertest.New()}), redlock.Config{}, "nodes[2]"},
-		{"half a quorum", lockers(4), redlock.Config{Quorum: 2}, "Quorum"},
-		{"a minority", lockers(5), redlock.Config{Quorum: 2}, "Quorum"},
-		{"more than all", lockers(3), redlock.Config{Quorum: 4}, "Quorum"},
-		{"a negative quorum", lockers(3), redlock.Config{Quorum: -1}, "Quorum"},
-		//realtime:ok it is refused
-		{"a short TTL", lockers(3), redlock.Config{TTL: time.Microsecond}, "TTL"},
-		{"a long TTL", lockers(3), redlock.Config{TTL: locker.MaxTTL + 1}, "TTL"},
-		{"a negative TTL", lockers(3), redlock.Config{TTL: -time.Second}, "TTL"},
-		{"a negative validity", lockers(3), redlock.Config{MinValidity: -1}, "MinValidity"},
-		//realtime:ok it is refused
-		{"a validity of all the TTL", lockers(3), redlock.Config{TTL: time.Second, MinValidity: time.Second}, "MinValidity"},
-		{"a validity of all the default TTL", lockers(3), redlock.Config{MinValidity: locker.DefaultTTL}, "MinValidity"},
-		{"a short timeout", lockers(3), redlock.Config{AttemptTimeout: time.Microsecond}, "AttemptTimeout"},
-		{"a negative timeout", lockers(3), redlock.Config{AttemptTimeout: -1}, "AttemptTimeout"},
-		{"a negative jitter", lockers(3), redlock.Config{WakeJitter: -1}, "WakeJitter"},
-		{"names for some", lockers(3), redlock.Config{Names: []string{"a", "b"}}, "Names"},
-		{"names for more", lockers(1), redlock.Config{Names: []string{"a", "b"}}, "Names"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			l, err := redlock.New(tc.nodes, tc.cfg)
-			if l != nil {
-				t.Errorf("New gave a Locker")
-			}
-			wantInvalid(t, err, tc.what)
-		})
 	}
+	check.Each(t, map[string]test{
+		"no nodes":          {nil, redlock.Config{}, "nodes"},
+		"a nil node":        {[]locker.Locker{lockertest.New(), nil, lockertest.New()}, redlock.Config{}, "nodes[1]"},
+		"a node twice":      {[]locker.Locker{once, lockertest.New(), once}, redlock.Config{}, "nodes[2]"},
+		"a quorum":          {append(lockers(2), wraps{locker.Must(redlock.New(lockers(3), redlock.Config{}))}), redlock.Config{}, "nodes[2]"},
+		"a semaphore":       {append(lockers(2), counted{lockertest.New()}), redlock.Config{}, "nodes[2]"},
+		"half a quorum":     {lockers(4), redlock.Config{Quorum: 2}, "Quorum"},
+		"a minority":        {lockers(5), redlock.Config{Quorum: 2}, "Quorum"},
+		"more than all":     {lockers(3), redlock.Config{Quorum: 4}, "Quorum"},
+		"a negative quorum": {lockers(3), redlock.Config{Quorum: -1}, "Quorum"},
+		//realtime:ok it is refused
+		"a short TTL":         {lockers(3), redlock.Config{TTL: time.Microsecond}, "TTL"},
+		"a long TTL":          {lockers(3), redlock.Config{TTL: locker.MaxTTL + 1}, "TTL"},
+		"a negative TTL":      {lockers(3), redlock.Config{TTL: -time.Second}, "TTL"},
+		"a negative validity": {lockers(3), redlock.Config{MinValidity: -1}, "MinValidity"},
+		//realtime:ok it is refused
+		"a validity of all the TTL":     {lockers(3), redlock.Config{TTL: time.Second, MinValidity: time.Second}, "MinValidity"},
+		"a validity of the default TTL": {lockers(3), redlock.Config{MinValidity: locker.DefaultTTL}, "MinValidity"},
+		"a short timeout":               {lockers(3), redlock.Config{AttemptTimeout: time.Microsecond}, "AttemptTimeout"},
+		"a negative timeout":            {lockers(3), redlock.Config{AttemptTimeout: -1}, "AttemptTimeout"},
+		"a negative jitter":             {lockers(3), redlock.Config{WakeJitter: -1}, "WakeJitter"},
+		"names for some":                {lockers(3), redlock.Config{Names: []string{"a", "b"}}, "Names"},
+		"names for more":                {lockers(1), redlock.Config{Names: []string{"a", "b"}}, "Names"},
+	}, func(t *testing.T, tc test) {
+		l, err := redlock.New(tc.nodes, tc.cfg)
+		check.Equal(t, "Locker", l, nil)
+		wantInvalid(t, err, tc.what)
+	})
 }
 
 func TestNewAllows(t *testing.T) {
@@ -133,15 +129,12 @@ func TestAcquireRefuses(t *testing.T) {
 			foreign("redlock1."), foreign("redlock1.%"), foreign("redlock2.bm8"), wire(""), wire("[]"), wire(`{"Nodes":7}`),
 			wire(`{}`), wire(`{"Nodes":["YQ==","YQ=="]}`), wire(`{"Nodes":["YQ==","YQ==","YQ==","YQ=="]}`),
 		} {
-			_, err := locker.Resume(t.Context(), c, h)
-			wantInvalid(t, err, "Request.Resume")
+			wantInvalid(t, check.ErrOf(locker.Resume(t.Context(), c, h)), "Request.Resume")
 		}
 		_, err := c.Acquire(nil, locker.Request{Name: name}) //nolint:staticcheck // that is the test
 		wantInvalid(t, err, "ctx")
 		for _, n := range c.nodes {
-			if n.asked > 0 {
-				t.Errorf("node %d was asked %d times", n.index, n.asked)
-			}
+			check.Equal(t, "acquires at a node", n.asked, 0)
 		}
 	})
 }
@@ -165,7 +158,7 @@ func TestLastingErrorsDecide(t *testing.T) {
 		}
 		_, err := c.Acquire(t.Context(), locker.Request{Name: "x"})
 		match(t, err, tc.want)
-		same(t, "transient", driver.Transient(err), tc.transient)
+		check.Equal(t, "transient", driver.Transient(err), tc.transient)
 		first, ok := errors.AsType[*redlock.NodeError](err)
 		if !ok || first.Name != string(rune('a'+first.Node)) || !errors.Is(first, tc.want) {
 			t.Errorf("the first node error is %+v", first)
@@ -191,11 +184,8 @@ func TestNodesAreNamedByAddress(t *testing.T) {
 		}
 		l := locker.Must(redlock.New(nodes, redlock.Config{}))
 		c.nodes[0].down = errDown
-		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
-		match(t, lock.Release(t.Context()))
-		for _, n := range c.nodes[1:] {
-			n.set(func(n *node) { n.down, n.delay = errDown, time.Duration(n.index)*ms })
-		}
+		match(t, locker.Must(l.Acquire(t.Context(), locker.Request{Name: name})).Release(t.Context()))
+		setAll(c.nodes[1:], func(n *node) { n.down, n.delay = errDown, time.Duration(n.index)*ms })
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name})
 		missed, ok := errors.AsType[*redlock.QuorumError](err)
 		if !ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -12,8 +13,7 @@ import (
 func TestNodesThatAreTooLateAreNoContention(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		hookAll(c.n, fails(fmt.Errorf("%w: the answer came past the lease; the attempt was undone", locker.ErrLost), "acquire"), nil)
-		_, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
-		matchNot(t, err, locker.ErrNotAcquired)
+		matchNot(t, check.ErrOf(c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})), locker.ErrNotAcquired)
 	})
 }
 

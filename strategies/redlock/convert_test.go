@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -36,9 +37,7 @@ func TestConversionThatIsCutOffKeepsTheLock(t *testing.T) {
 			convert = lock.Upgrade
 		}
 		err := convert(ctx)
-		if err == nil {
-			t.Fatal("the conversion is meant to be cut off")
-		}
+		wantError(t, "the conversion, which is cut off,", err)
 		sleep(2 * time.Second)
 		if lock.Err() == nil && len(c.at("me")) < 2 {
 			t.Errorf("%v; the Lock says it is held for %v more, and is at nodes %v", err, time.Until(lock.Deadline()), c.at("me"))
@@ -55,9 +54,7 @@ func TestDeadlineHoldsAfterAFailedDowngrade(t *testing.T) {
 		c.n[2].hook(fails(errDown, "renew"), nil)
 		match(t, lock.Renew(t.Context(), time.Hour))
 		hookAll(c.n[1:], fails(errDown, "convert"), nil)
-		if err := lock.Downgrade(t.Context()); err == nil {
-			t.Fatal("the downgrade is meant to miss the quorum")
-		}
+		wantError(t, "the downgrade, which misses the quorum,", lock.Downgrade(t.Context()))
 		synctest.Wait()
 		hookAll(c.n[1:], nil, nil)
 		sleep(31 * time.Second) // C's lease of 30 s is over
@@ -74,11 +71,8 @@ func TestUpgradeLastsUntilTheDeadline(t *testing.T) {
 		match(t, lock.Renew(t.Context(), time.Hour))
 		c.n[2].hook(nil, nil)
 		c.n[1].hook(fails(errDown, "convert"), nil)
-		match(t, lock.Upgrade(t.Context()))
-		synctest.Wait()
-		if lock.Mode() != locker.Exclusive {
-			t.Fatal("not exclusive")
-		}
+		answered(t, lock.Upgrade(t.Context()))
+		check.Equal(t, "mode", lock.Mode(), locker.Exclusive)
 		c.n[1].hook(nil, nil)
 		sleep(31 * time.Second)
 		c.excludes(t, lock, "after an upgrade that won")
@@ -99,6 +93,14 @@ func TestContentionOfAConversionIsItsOwn(t *testing.T) {
 	})
 }
 
+// noneIs demands that no node holds in mode.
+func (c *hookedCluster) noneIs(t *testing.T, mode locker.Mode) {
+	t.Helper()
+	if modes := c.modes(); slices.Contains(modes, mode) {
+		t.Errorf("the nodes are %v, want none %v", modes, mode)
+	}
+}
+
 // convertless are nodes that hold in any mode, and convert nothing.
 func convertless(n ...*hooked) {
 	for _, n := range n {
@@ -108,23 +110,19 @@ func convertless(n ...*hooked) {
 
 // If the nodes do not support conversions, neither does the quorum, and nothing changes.
 func TestConversionsThatNoNodeHas(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []locker.Mode{locker.Exclusive, locker.Shared} {
-		t.Run(mode.String(), func(t *testing.T) {
-			inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-				convertless(c.n...)
-				lock := c.take(t, locker.Request{Owner: "me", Mode: mode})
-				for what, convert := range map[string]func(context.Context) error{"upgrade": lock.Upgrade, "downgrade": lock.Downgrade} {
-					only(t, convert(t.Context()), errors.ErrUnsupported, locker.ErrUnknownOutcome, locker.ErrNotHeld, locker.ErrNotAcquired)
-					if lock.Mode() != mode || lock.Err() != nil {
-						t.Errorf("%v, Err %v after an %s that there is not", lock, lock.Err(), what)
-					}
-				}
-				match(t, lock.Renew(t.Context(), 0))
-				match(t, lock.Release(t.Context()))
-			})
-		})
-	}
+	tests := map[string]locker.Mode{"exclusive": locker.Exclusive, "shared": locker.Shared}
+	eachInHooked(t, 3, redlock.Config{}, tests, func(t *testing.T, c *hookedCluster, mode locker.Mode) {
+		convertless(c.n...)
+		lock := c.take(t, locker.Request{Owner: "me", Mode: mode})
+		for op, convert := range map[string]func(context.Context) error{"upgrade": lock.Upgrade, "downgrade": lock.Downgrade} {
+			only(t, convert(t.Context()), errors.ErrUnsupported, locker.ErrUnknownOutcome, locker.ErrNotHeld, locker.ErrNotAcquired)
+			if lock.Mode() != mode || lock.Err() != nil {
+				t.Errorf("%v, Err %v after an %s that there is not", lock, lock.Err(), op)
+			}
+		}
+		match(t, lock.Renew(t.Context(), 0))
+		match(t, lock.Release(t.Context()))
+	})
 }
 
 // A node that has not answered the acquire yet does not turn an unsupported downgrade into one of
@@ -152,8 +150,7 @@ func TestDowngradeOfMixedNodes(t *testing.T) {
 		convertless(c.n[:2]...)
 		lock := c.take(t, locker.Request{Owner: "me"})
 		only(t, lock.Downgrade(t.Context()), errors.ErrUnsupported, locker.ErrUnknownOutcome)
-		match(t, lock.Renew(t.Context(), 0))
-		synctest.Wait()
+		answered(t, lock.Renew(t.Context(), 0))
 		if lock.Mode() != locker.Exclusive || slices.Contains(c.modes(), locker.Shared) {
 			t.Errorf("%v, and the nodes are %v after a downgrade that cannot be", lock, c.modes())
 		}
@@ -220,11 +217,8 @@ func TestMissedUpgradeIsTakenBack(t *testing.T) {
 			t.Fatal("node 0 is meant to be left exclusive")
 		}
 		c.n[0].hook(nil, nil)
-		match(t, lock.Renew(t.Context(), 0))
-		synctest.Wait()
-		if slices.Contains(c.modes(), locker.Exclusive) {
-			t.Errorf("modes %v after the next renewal", c.modes())
-		}
+		answered(t, lock.Renew(t.Context(), 0))
+		c.noneIs(t, locker.Exclusive)
 		match(t, lock.Release(t.Context()))
 	})
 }
@@ -235,18 +229,12 @@ func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
 		c.n[2].hook(fails(errDown, "convert"), nil)
-		match(t, lock.Upgrade(t.Context()))
-		synctest.Wait()
+		answered(t, lock.Upgrade(t.Context()))
 		c.n[1].hook(fails(errDown, "renew"), nil)
-		if err := lock.Renew(t.Context(), 0); err == nil {
-			t.Error("only node 0 was renewed and is exclusive, and renew says nothing")
-		}
+		wantError(t, "a renewal of node 0 alone, which is exclusive,", lock.Renew(t.Context(), 0))
 		hookAll(c.n[1:], nil, nil)
-		match(t, lock.Renew(t.Context(), 0))
-		synctest.Wait()
-		if slices.Contains(c.modes(), locker.Shared) {
-			t.Errorf("modes %v after a renewal", c.modes())
-		}
+		answered(t, lock.Renew(t.Context(), 0))
+		c.noneIs(t, locker.Shared)
 		hookAll(c.n[1:], fails(errDown, "convert"), nil)
 		match(t, lock.Downgrade(t.Context()), locker.ErrUnknownOutcome, errDown)
 		match(t, lock.Renew(t.Context(), 0))
@@ -255,11 +243,8 @@ func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 			t.Errorf("%v after a downgrade that missed the quorum", lock)
 		}
 		hookAll(c.n[1:], nil, nil)
-		match(t, lock.Downgrade(t.Context())) // or the next renewal
-		synctest.Wait()
-		if slices.Contains(c.modes(), locker.Exclusive) {
-			t.Errorf("modes %v after the next downgrade", c.modes())
-		}
+		answered(t, lock.Downgrade(t.Context())) // or the next renewal
+		c.noneIs(t, locker.Exclusive)
 		match(t, lock.Release(t.Context()))
 	})
 }

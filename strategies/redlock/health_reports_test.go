@@ -87,7 +87,7 @@ func TestNodeReportsArePaired(t *testing.T) {
 			nodes[c.node].endCall(ctx, &err, time.Second)
 			synctest.Wait()
 		}
-		equal(t, "told", strings.Join(r.events, ", "), tt.want)
+		check.Equal(t, "told", strings.Join(r.events, ", "), tt.want)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -216,45 +217,42 @@ func (w *walk) quorumOver(n int, cfg redlock.Config) *redlock.Locker {
 // increase, and nothing is left behind.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []struct {
-		name  string
+	type test struct {
 		modes bool
 		seeds uint64
-	}{
-		{"writers", false, effort.Of[uint64](8, 8, 60)},
-		{"all modes", true, effort.Of[uint64](1, 1, 8)},
-	} {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			won := 0
-			for seed := range kind.seeds {
-				for _, of := range []struct{ n, quorum int }{{1, 1}, {2, 2}, {3, 2}, {3, 3}, {4, 3}, {5, 3}} {
-					synctest.Test(t, func(t *testing.T) {
-						w := &walk{
-							T: t, modes: kind.modes, dice: newDice(seed, uint64(of.n*10+of.quorum)),
-							cut: fmt.Errorf("cut: %w", locker.ErrUnknownOutcome),
-						}
-						if seed%2 == 0 {
-							w.cut = errDown
-						}
-						w.locks = w.quorumOver(of.n, redlock.Config{TTL: time.Second, AttemptTimeout: 150 * ms, Quorum: of.quorum})
-						var wg sync.WaitGroup
-						for i := range 4 {
-							wg.Go(func() { w.run(fmt.Sprint(i)) })
-						}
-						wg.Wait()
-						w.stop.Store(true)
-						sleep(2 * time.Minute)
-						nobodyHolds(t, w.nodes)
-						if won += w.won; t.Failed() {
-							t.Fatalf("seed %d, %+v", seed, of)
-						}
-					})
-				}
-			}
-			t.Logf("%d locks", won)
-		})
 	}
+	check.Each(t, map[string]test{
+		"writers":   {false, effort.Of[uint64](8, 8, 60)},
+		"all modes": {true, effort.Of[uint64](1, 1, 8)},
+	}, func(t *testing.T, kind test) {
+		won := 0
+		for seed := range kind.seeds {
+			for _, of := range []struct{ n, quorum int }{{1, 1}, {2, 2}, {3, 2}, {3, 3}, {4, 3}, {5, 3}} {
+				synctest.Test(t, func(t *testing.T) {
+					w := &walk{
+						T: t, modes: kind.modes, dice: newDice(seed, uint64(of.n*10+of.quorum)),
+						cut: fmt.Errorf("cut: %w", locker.ErrUnknownOutcome),
+					}
+					if seed%2 == 0 {
+						w.cut = errDown
+					}
+					w.locks = w.quorumOver(of.n, redlock.Config{TTL: time.Second, AttemptTimeout: 150 * ms, Quorum: of.quorum})
+					var wg sync.WaitGroup
+					for i := range 4 {
+						wg.Go(func() { w.run(fmt.Sprint(i)) })
+					}
+					wg.Wait()
+					w.stop.Store(true)
+					sleep(2 * time.Minute)
+					nobodyHolds(t, w.nodes)
+					if won += w.won; t.Failed() {
+						t.Fatalf("seed %d, %+v", seed, of)
+					}
+				})
+			}
+		}
+		t.Logf("%d locks", won)
+	})
 }
 
 // Every operation at once on one Lock, with disturbed nodes: no race, no hang, nothing left behind.

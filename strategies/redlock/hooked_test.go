@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -151,10 +152,7 @@ func eachInHooked[T any](t *testing.T, n int, cfg redlock.Config, tests map[stri
 
 func (c *hookedCluster) take(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
-	req.Name = name
-	if req.TTL == 0 {
-		req.TTL = ttl
-	}
+	req.Name, req.TTL = name, cmp.Or(req.TTL, ttl)
 	lock := locker.Must(c.Acquire(t.Context(), req))
 	synctest.Wait()
 	return lock

@@ -30,8 +30,7 @@ func TestEarlierTryRefusesNone(t *testing.T) {
 		other := c.n[0].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
 		c.n[1].hook(nil, slow(tt.late, "acquire"))
 		req := locker.Request{Name: name, TTL: ttl, Owner: tt.owner, NoWait: true}
-		_, err := c.Acquire(t.Context(), req)
-		match(t, err, locker.ErrNotAcquired)
+		match(t, check.ErrOf(c.Acquire(t.Context(), req)), locker.ErrNotAcquired)
 		synctest.Wait() // node 1 has executed it
 		match(t, other.Release(bg))
 		c.n[1].hook(nil, nil)
@@ -53,15 +52,13 @@ func TestAnotherRefusesAtOnce(t *testing.T) {
 	inHooked(t, 2, redlock.Config{Quorum: 2}, func(t *testing.T, c *hookedCluster) {
 		first := c.n[0].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
 		c.n[1].hook(slow(10*time.Second, "acquire"), nil) // not executed before
-		_, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
-		match(t, err, locker.ErrNotAcquired)
+		match(t, check.ErrOf(c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})), locker.ErrNotAcquired)
 		synctest.Wait() // node 1 is asked
 		match(t, first.Release(bg))
 		c.n[1].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
 		c.n[1].hook(nil, nil)
 		start := time.Now()
-		_, err = c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
-		match(t, err, locker.ErrNotAcquired)
+		match(t, check.ErrOf(c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})), locker.ErrNotAcquired)
 		took(t, start, 0)
 	})
 }
@@ -129,8 +126,7 @@ func TestWaitForEarlierTryEnds(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*ms)
 			defer cancel()
 			start := time.Now()
-			_, err := c.Acquire(ctx, locker.Request{Name: name, TTL: ttl})
-			match(t, err, context.DeadlineExceeded)
+			match(t, check.ErrOf(c.Acquire(ctx, locker.Request{Name: name, TTL: ttl})), context.DeadlineExceeded)
 			tookAtMost(t, start, 100*ms)
 		})
 	})
@@ -139,15 +135,10 @@ func TestWaitForEarlierTryEnds(t *testing.T) {
 			begin(t, c)
 			lock := c.take(t, locker.Request{Owner: "me again"})
 			asked := false
-			c.n[2].hook(func(what string) error {
-				asked = asked || what == "acquire"
-				return nil
-			}, nil)
+			c.n[2].hook(on("acquire", func() { asked = true }), nil)
 			match(t, lock.Release(t.Context()))
 			check.Advance(20 * time.Second)
-			if asked {
-				t.Error("node 2 is asked for a lock that was released")
-			}
+			check.Equal(t, "node 2 is asked for a lock that was released", asked, false)
 			if _, err := c.Acquire(t.Context(), locker.Request{Name: name}); errors.Is(err, locker.ErrNotAcquired) {
 				t.Error(err)
 			}

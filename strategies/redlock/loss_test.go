@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -19,8 +20,7 @@ func TestRestoredNodesLastUntilTheDeadline(t *testing.T) {
 		match(t, lock.Renew(t.Context(), time.Hour))
 		for _, i := range []int{0, 1} {
 			c.n[i].Forget(name)
-			match(t, lock.Renew(t.Context(), 0))
-			synctest.Wait()
+			answered(t, lock.Renew(t.Context(), 0))
 		}
 		match(t, lock.Renew(t.Context(), 0)) // all is restored and counts
 		sleep(31 * time.Second)
@@ -41,14 +41,10 @@ func TestRenewalsDoNotPileUp(t *testing.T) { //nolint:paralleltest // see below
 			match(t, lock.Renew(t.Context(), 0))
 		}
 		synctest.Wait()
-		if more := runtime.NumGoroutine() - before; more > 50 {
-			t.Errorf("500 renewals past a node that hangs left %d goroutines more", more)
-		}
+		check.AtMost(t, "goroutines more, after 500 renewals past a node that hangs", runtime.NumGoroutine()-before, 50)
 		match(t, lock.Release(t.Context()))
 		sleep(time.Hour)
-		if more := runtime.NumGoroutine() - before; more > 50 {
-			t.Errorf("an hour after the release there are %d goroutines more: the ctx of a renewal never ends", more)
-		}
+		check.AtMost(t, "goroutines more, an hour after the release", runtime.NumGoroutine()-before, 50) // ctxs that never end
 		c.nodes[2].melt()
 		synctest.Wait()
 	})
@@ -60,14 +56,11 @@ func TestRestoredNodeLockIsRenewedByItself(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
 		c.n[0].hook(slow(20*time.Second, "renew"), nil) // one renewal hangs
-		match(t, lock.Renew(t.Context(), 0))
-		synctest.Wait()
+		answered(t, lock.Renew(t.Context(), 0))
 		c.n[0].Forget(name)
-		match(t, lock.Downgrade(t.Context())) // which finds that there is nothing
-		synctest.Wait()
+		answered(t, lock.Downgrade(t.Context())) // which finds that there is nothing
 		c.n[0].hook(nil, nil)
-		match(t, lock.Renew(t.Context(), 0)) // restores it
-		synctest.Wait()
+		answered(t, lock.Renew(t.Context(), 0)) // restores it
 		c.wantAt(t, 3)
 		c.n[1].hook(fails(errDown, "renew"), nil) // from now on node 0, which is well, decides
 		match(t, lock.Renew(t.Context(), 0))
@@ -78,15 +71,10 @@ func TestRestoredNodeLockIsRenewedByItself(t *testing.T) {
 // A node lock that has ended before the quorum is there does not count for it.
 func TestNodeLockThatEndsWhileGathering(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		c.n[0].hook(nil, nil)
 		c.n[1].hook(slow(100*ms, "acquire"), nil)
 		c.n[2].hook(fails(errDown, "acquire"), nil)
 		time.AfterFunc(50*ms, func() { c.n[0].Expire(name) })
-		lock := func() *locker.Lock {
-			lock, _ := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"})
-			return lock
-		}()
-		if lock != nil {
+		if lock, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"}); err == nil {
 			c.n[2].hook(nil, nil)
 			c.excludes(t, lock, "after a node lock had ended before the quorum was won")
 		}
@@ -106,9 +94,7 @@ func TestLockEndsWithItsQuorum(t *testing.T) {
 			t.Errorf("nodes 1 and 2 hold, and one was renewed: %v", err)
 		}
 		<-lock.Done()
-		if ended := time.Since(start); ended != ttl {
-			t.Errorf("the Lock ended after %v, want with node 2, after %v", ended, ttl)
-		}
+		took(t, start, ttl) // with node 2
 		match(t, lock.Err(), locker.ErrLost)
 	})
 }
@@ -138,12 +124,8 @@ func TestCertainLossIsReportedAtOnce(t *testing.T) {
 		c.n[1].Forget(name)
 		renewPast(lock)
 		synctest.Wait()
-		select {
-		case <-lock.Done():
-			match(t, lock.Err(), locker.ErrLost)
-		default:
-			t.Error("two of three nodes said that it is gone, and Done is open")
-		}
+		check.Equal(t, "two of three nodes said that it is gone, and Done is closed", check.Closed(lock.Done()), true)
+		match(t, lock.Err(), locker.ErrLost)
 	})
 }
 
@@ -152,16 +134,13 @@ func TestCertainLossIsReportedAtOnce(t *testing.T) {
 func TestRenewalPastTheDeadlineRestoresNothing(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Minute}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", TTL: time.Hour})
-		match(t, lock.Renew(t.Context(), time.Second)) // the nodes are asked for more than is left, for the drift
-		synctest.Wait()
+		answered(t, lock.Renew(t.Context(), time.Second)) // the nodes are asked for more than is left, for the drift
 		c.n[2].Forget(name)
 		sleep(time.Until(lock.Deadline()) - 50*ms)
 		hookAll(c.n, nil, slow(100*ms, "renew"))
 		match(t, lock.Renew(t.Context(), 0), locker.ErrLost)
 		synctest.Wait()
-		if at := c.at("me"); len(at) > 2 {
-			t.Errorf("a Lock that is lost was restored: it is at nodes %v", at)
-		}
+		check.AtMost(t, "nodes of a Lock that is lost", len(c.at("me")), 2)
 		_ = lock.Release(t.Context())
 	})
 }
@@ -175,15 +154,12 @@ func TestNodeLockWhoseRenewalWasLostIsReleased(t *testing.T) {
 		match(t, lock.Renew(t.Context(), time.Hour))
 		sleep(ttl + time.Second) // the lock of node 2 is over, by all that is known
 		c.n[2].hook(nil, nil)
-		match(t, lock.Renew(t.Context(), time.Hour))
-		synctest.Wait()
-		match(t, lock.Renew(t.Context(), time.Hour))
-		synctest.Wait()
+		answered(t, lock.Renew(t.Context(), time.Hour))
+		answered(t, lock.Renew(t.Context(), time.Hour))
 		c.n[0].hook(fails(errDown, "renew"), nil) // from now on node 2 decides
 		match(t, lock.Renew(t.Context(), time.Hour))
 		c.n[0].hook(nil, nil)
-		match(t, lock.Release(t.Context()))
-		synctest.Wait()
+		answered(t, lock.Release(t.Context()))
 		c.wantAt(t, 0)
 	})
 }

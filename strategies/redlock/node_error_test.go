@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -84,14 +85,11 @@ func wantEvents(t *testing.T, got []string, want ...string) {
 
 // A node that fails, or hangs, is reported once, and once more when it works again.
 func TestNodeChangesAreReportedOnce(t *testing.T) {
-	t.Parallel()
-	t.Run("it fails", func(t *testing.T) {
-		inMemory(t, 3, redlock.Config{Names: []string{"a", "b", "c"}}, func(t *testing.T, c *cluster) {
-			ctx, events := watchNodes(t.Context())
+	type scenario func(t *testing.T, c *cluster, ctx context.Context, events func() []string)
+	eachInMemory(t, 3, redlock.Config{Names: []string{"a", "b", "c"}}, map[string]scenario{
+		"it fails": func(t *testing.T, c *cluster, ctx context.Context, events func() []string) {
 			cycle := func() {
-				lock := locker.Must(c.Acquire(ctx, locker.Request{Name: name, TTL: ttl}))
-				match(t, lock.Release(ctx))
-				synctest.Wait()
+				answered(t, locker.Must(c.Acquire(ctx, locker.Request{Name: name, TTL: ttl})).Release(ctx))
 				sleep(2 * time.Second)
 			}
 			cycle()
@@ -105,11 +103,8 @@ func TestNodeChangesAreReportedOnce(t *testing.T) {
 			cycle()
 			cycle()
 			wantEvents(t, events(), failing, "recovered node 1 of 3 at b, 0 fail, for 4s: connection refused")
-		})
-	})
-	t.Run("it hangs", func(t *testing.T) {
-		inMemory(t, 3, redlock.Config{Names: []string{"a", "b", "c"}}, func(t *testing.T, c *cluster) {
-			ctx, events := watchNodes(t.Context())
+		},
+		"it hangs": func(t *testing.T, c *cluster, ctx context.Context, events func() []string) {
 			lock := locker.Must(c.Acquire(ctx, locker.Request{Name: name, TTL: ttl}))
 			synctest.Wait()
 			c.nodes[1].freeze()
@@ -122,21 +117,20 @@ func TestNodeChangesAreReportedOnce(t *testing.T) {
 			c.nodes[1].melt()
 			wantEvents(t, events(), failing, "recovered node 1 of 3 at b, 0 fail, for 10s: no answer for 5s")
 			match(t, lock.Release(ctx))
-		})
-	})
-	t.Run("it fails once among others", func(t *testing.T) {
-		inMemory(t, 3, redlock.Config{Names: []string{"a", "b", "c"}}, func(t *testing.T, c *cluster) {
-			ctx, events := watchNodes(t.Context())
+		},
+		"it fails once among others": func(t *testing.T, c *cluster, ctx context.Context, events func() []string) {
 			for i := range 10 {
 				c.nodes[1].set(func(n *node) { n.down = []error{nil, errDown}[i%2] })
 				lock := locker.Must(c.Acquire(ctx, locker.Request{Name: name, TTL: ttl}))
 				synctest.Wait()
-				match(t, lock.Release(ctx))
-				synctest.Wait()
+				answered(t, lock.Release(ctx))
 				sleep(100 * ms)
 			}
 			wantEvents(t, events())
-		})
+		},
+	}, func(t *testing.T, c *cluster, run scenario) {
+		ctx, events := watchNodes(t.Context())
+		run(t, c, ctx, events)
 	})
 }
 
@@ -156,8 +150,7 @@ func TestBlockedNodeCallbackHoldsUpNothing(t *testing.T) {
 		for i := range 21 {
 			c.nodes[1].set(func(n *node) { n.down = []error{errDown, nil}[i%2] })
 			start := time.Now()
-			lock := locker.Must(c.Acquire(ctx, locker.Request{Name: name, TTL: ttl}))
-			match(t, lock.Release(ctx))
+			match(t, locker.Must(c.Acquire(ctx, locker.Request{Name: name, TTL: ttl})).Release(ctx))
 			took(t, start, 0)
 			synctest.Wait()
 			sleep(2 * time.Second)
@@ -166,6 +159,6 @@ func TestBlockedNodeCallbackHoldsUpNothing(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		same(t, "reports, of which the first alone is due", reports, 1)
+		check.Equal(t, "reports, of which the first alone is due", reports, 1)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
@@ -59,7 +60,7 @@ func TestNodeErrorNamesTheAddressOnce(t *testing.T) {
 		{"west", "", "no answer yet", "node 1 (west): no answer yet"},
 	} {
 		e := &NodeError{Node: 1, Name: tt.name, Address: tt.address, Err: errors.New(tt.cause)}
-		equal(t, "error", e.Error(), tt.want)
+		check.Equal(t, "error", e.Error(), tt.want)
 	}
 }
 
@@ -70,5 +71,5 @@ func TestFirstSourceIsKept(t *testing.T) {
 	for _, address := range []string{"", "first:1", "", "other:1"} {
 		n.learn(locktrace.Source{Address: address})
 	}
-	equal(t, "error, with the address learned first", n.error(errEnded).Error(), "node 0 (first:1): "+errEnded.Error())
+	check.Equal(t, "error, with the address learned first", n.error(errEnded).Error(), "node 0 (first:1): "+errEnded.Error())
 }

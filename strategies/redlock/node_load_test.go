@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -29,7 +30,7 @@ func TestLoadFull(t *testing.T) {
 		{"many are behind, and none comes", nodeLoad{acquires: maxBehind, behind: maxBehind, silence: patience/40 + 1}, true},
 		{"some are behind, and none comes", nodeLoad{acquires: maxBehind, behind: maxBehind - 1, silence: patience/40 + 1}, false},
 	} {
-		equal(t, tt.name+": full", tt.load.full(patience), tt.want)
+		check.Equal(t, tt.name+": full", tt.load.full(patience), tt.want)
 	}
 }
 
@@ -48,8 +49,6 @@ func TestAnswered(t *testing.T) {
 		{driver.NotSent(errors.New("no connection was free")), false},
 		{errors.New("connection refused"), false},
 	} {
-		if got := answered(tt.err); got != tt.want {
-			t.Errorf("answered(%v) is %v, want %v", tt.err, got, tt.want)
-		}
+		check.Equal(t, fmt.Sprintf("answered(%v)", tt.err), answered(tt.err), tt.want)
 	}
 }

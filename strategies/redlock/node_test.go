@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -237,19 +238,9 @@ func eachInMemory[T any](t *testing.T, n int, cfg redlock.Config, tests map[stri
 
 func (c *cluster) acquire(req locker.Request) *locker.Lock {
 	c.t.Helper()
-	if req.Name == "" {
-		req.Name = name
-	}
-	if req.TTL == 0 {
-		req.TTL = ttl
-	}
-	lock, err := c.Acquire(c.t.Context(), req)
-	if err != nil {
-		c.t.Fatalf("Acquire: %v", err)
-	}
-	if err := lock.Err(); err != nil {
-		c.t.Fatalf("Err of a lock just won: %v", err)
-	}
+	req.Name, req.TTL = cmp.Or(req.Name, name), cmp.Or(req.TTL, ttl)
+	lock := locker.Must(c.Acquire(c.t.Context(), req))
+	check.Must(c.t, lock.Err())
 	return lock
 }
 
@@ -282,47 +273,32 @@ func (c *cluster) heldBy(owner string, want int, when string) {
 	}
 }
 
-func match(t *testing.T, err error, want ...error) {
+var match, matchNot, only = check.Is, check.IsNot, check.Only
+
+// answered demands that an operation succeeded, and waits until all nodes have answered it.
+func answered(t *testing.T, err error) {
 	t.Helper()
-	check.Is(t, err, want...)
+	match(t, err)
+	synctest.Wait()
 }
 
-// only demands that err matches want, and none of not.
-func only(t *testing.T, err, want error, not ...error) {
+// wantError demands that err is not nil.
+func wantError(t *testing.T, what string, err error) {
 	t.Helper()
-	match(t, err, want)
-	matchNot(t, err, not...)
+	if err == nil {
+		t.Fatal(what + " has no error")
+	}
 }
 
 // took demands that exactly want has passed since start.
 func took(t *testing.T, start time.Time, want time.Duration) {
 	t.Helper()
-	if got := time.Since(start); got != want {
-		t.Errorf("it took %v, want %v", got, want)
-	}
-}
-
-func same[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
+	check.Equal(t, "time that it took", time.Since(start), want)
 }
 
 func tookAtMost(t *testing.T, start time.Time, most time.Duration) {
 	t.Helper()
-	if took := time.Since(start); took > most {
-		t.Errorf("it took %v, want at most %v", took, most)
-	}
-}
-
-func matchNot(t *testing.T, err error, not ...error) {
-	t.Helper()
-	for _, w := range not {
-		if errors.Is(err, w) {
-			t.Errorf("error %v matches %v", err, w)
-		}
-	}
+	check.AtMost(t, "time that it took", time.Since(start), most)
 }
 
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time

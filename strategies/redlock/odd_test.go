@@ -33,27 +33,21 @@ func (o odd) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, err
 
 // A lock that has ended or has another mode, or the zero Lock, does not count toward the quorum.
 func TestOddLocksDoNotCount(t *testing.T) {
-	t.Parallel()
-	for what, change := range map[string]func(*locker.Lock) *locker.Lock{
+	check.EachInFakeTime(t, map[string]func(*locker.Lock) *locker.Lock{
 		"lost":     func(l *locker.Lock) *locker.Lock { l.Hold().MarkLost(errDown); return l },
 		"released": func(l *locker.Lock) *locker.Lock { _ = l.Release(bg); return l },
 		"zero":     func(*locker.Lock) *locker.Lock { return &locker.Lock{} },
 		"shared":   func(l *locker.Lock) *locker.Lock { _ = l.Downgrade(bg); return l },
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var lockers []locker.Locker
-				for range 3 {
-					lockers = append(lockers, odd{lockertest.New(), change})
-				}
-				lock, err := locker.Must(redlock.New(lockers, redlock.Config{})).Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
-				if err == nil {
-					t.Errorf("an exclusive lock, until %v, of three nodes' locks that are %s", lock.Deadline(), what)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, change func(*locker.Lock) *locker.Lock) {
+		var lockers []locker.Locker
+		for range 3 {
+			lockers = append(lockers, odd{lockertest.New(), change})
+		}
+		lock, err := locker.Must(redlock.New(lockers, redlock.Config{})).Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
+		if err == nil {
+			t.Errorf("an exclusive lock, until %v, of three odd ones", lock.Deadline())
+		}
+	})
 }
 
 // oddLease is a Lease that succeeds at every operation, or panics.
@@ -70,44 +64,41 @@ func (l oddLease) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 // goroutine of redlock.
 func TestFaultsOfNodesAreErrors(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name   string
+	type test struct {
 		lease  lease.Lease
 		fence  int64
 		panics bool
 		says   string
-	}{
-		{name: "negative fence", lease: oddLease{}, fence: -1, says: "no fencing token"},
-		{name: "no lease", says: "without a Lease"},
-		{name: "its Locker panics", panics: true, says: "it panicked: a node's own"},
-		{name: "its Lease panics", lease: oddLease{panics: true}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			node := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-				if tt.panics {
-					panic("a node's own")
-				}
-				return locker.NewLock(ctx, lease.Grant{
-					Name: req.Name, Token: "t", TTL: req.TTL, Deadline: time.Now().Add(req.TTL), Fence: tt.fence,
-				}, tt.lease), nil
-			})
-			l := locker.Must(redlock.New([]locker.Locker{node, node, node}, redlock.Config{}))
-			lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Fenced: tt.fence != 0})
-			if tt.says == "" {
-				match(t, err)
-				for _, op := range []func(context.Context) error{lock.Downgrade, lock.Release} {
-					if err := op(t.Context()); err == nil || !strings.Contains(err.Error(), "it panicked: a lease's own") {
-						t.Errorf("an operation: %v, want what its Lease panicked with", err)
-					}
-				}
-				return
-			}
-			if _, found := errors.AsType[*redlock.NodeError](err); !found || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("acquire: %v, want an error of the nodes that says %q", err, tt.says)
-			}
-		})
 	}
+	check.Each(t, map[string]test{
+		"negative fence":    {lease: oddLease{}, fence: -1, says: "no fencing token"},
+		"no lease":          {says: "without a Lease"},
+		"its Locker panics": {panics: true, says: "it panicked: a node's own"},
+		"its Lease panics":  {lease: oddLease{panics: true}},
+	}, func(t *testing.T, tt test) {
+		node := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if tt.panics {
+				panic("a node's own")
+			}
+			return locker.NewLock(ctx, lease.Grant{
+				Name: req.Name, Token: "t", TTL: req.TTL, Deadline: time.Now().Add(req.TTL), Fence: tt.fence,
+			}, tt.lease), nil
+		})
+		l := locker.Must(redlock.New([]locker.Locker{node, node, node}, redlock.Config{}))
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Fenced: tt.fence != 0})
+		if tt.says == "" {
+			match(t, err)
+			for _, op := range []func(context.Context) error{lock.Downgrade, lock.Release} {
+				if err := op(t.Context()); err == nil || !strings.Contains(err.Error(), "it panicked: a lease's own") {
+					t.Errorf("an operation: %v, want what its Lease panicked with", err)
+				}
+			}
+			return
+		}
+		if _, found := errors.AsType[*redlock.NodeError](err); !found || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("acquire: %v, want an error of the nodes that says %q", err, tt.says)
+		}
+	})
 }
 
 // A node that answers nothing is not asked without end: a busy caller would pile up calls.
@@ -119,18 +110,15 @@ func TestHungNodeIsNotAskedWithoutEnd(t *testing.T) {
 			match(t, c.acquire(locker.Request{}).Release(t.Context()))
 			check.Advance(10 * ms)
 		}
-		if hung.max > 30 {
-			t.Errorf("%d acquires hang at once", hung.max)
-		}
-		_, err := c.Acquire(t.Context(), locker.Request{Name: name}) // it does without
-		match(t, err)
+		check.AtMost(t, "acquires that hang at once", hung.max, 30)
+		match(t, check.ErrOf(c.Acquire(t.Context(), locker.Request{Name: name}))) // it does without
 		hung.melt()
 		sleep(ttl)
 		c.free("after the node came back")
 		asked := hung.asked
 		match(t, c.acquire(locker.Request{}).Release(t.Context()))
 		synctest.Wait()
-		same(t, "acquires at the node that is back", hung.asked, asked+1)
+		check.Equal(t, "acquires at the node that is back", hung.asked, asked+1)
 	})
 }
 
@@ -162,9 +150,7 @@ func TestNodesThatWereLateAreAsked(t *testing.T) {
 		matchNot(t, err, locker.ErrUnknownOutcome) // nothing was sent
 		for _, n := range c.nodes {
 			n.set(func(n *node) {
-				if n.max > callers {
-					t.Errorf("%d acquires under way at once, want %d at most", n.max, callers)
-				}
+				check.AtMost(t, "acquires under way at once", n.max, callers)
 			})
 			n.melt()
 		}

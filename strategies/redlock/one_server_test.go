@@ -41,18 +41,14 @@ func TestNodesThatAreOneServer(t *testing.T) {
 
 // What others hold under the same owner, at servers that share nothing, is held by others.
 func TestSameOwnerIsNotOneServer(t *testing.T) {
-	t.Parallel()
-	for what, held := range map[string][]int{"a quorum": {0, 1}, "all": {0, 1, 2}, "all but one need": {1, 2}} {
-		t.Run(what, func(t *testing.T) {
-			inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
-				for _, i := range held {
-					c.nodes[i].Hold(locker.Request{Name: name, Owner: "me", TTL: time.Hour})
-				}
-				_, err := c.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
-				match(t, err, locker.ErrNotAcquired)
-				_, err = c.Acquire(locker.WithOwner(t.Context(), "me"), locker.Request{Name: name})
-				match(t, err, locker.ErrNotAcquired)
-			})
-		})
-	}
+	tests := map[string][]int{"a quorum": {0, 1}, "all": {0, 1, 2}, "all but one need": {1, 2}}
+	eachInMemory(t, 3, redlock.Config{}, tests, func(t *testing.T, c *cluster, held []int) {
+		for _, i := range held {
+			c.nodes[i].Hold(locker.Request{Name: name, Owner: "me", TTL: time.Hour})
+		}
+		_, err := c.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
+		match(t, err, locker.ErrNotAcquired)
+		_, err = c.Acquire(locker.WithOwner(t.Context(), "me"), locker.Request{Name: name})
+		match(t, err, locker.ErrNotAcquired)
+	})
 }

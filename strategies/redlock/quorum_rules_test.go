@@ -2,9 +2,11 @@ package redlock
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
@@ -20,13 +22,6 @@ func viewOf(nodes ...nodeView) *quorumView {
 
 // until is a node that counts for d.
 func until(d time.Duration) nodeView { return nodeView{held: true, exclusive: true, deadline: at(d)} }
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
 
 func TestNodeCountsTowardQuorum(t *testing.T) {
 	t.Parallel()
@@ -58,9 +53,9 @@ func TestNodeCountsTowardQuorum(t *testing.T) {
 	} {
 		v := viewOf()
 		v.mode, v.fenced, v.fence = tt.mode, tt.fenced, tt.fence
-		equal(t, tt.name+": live", v.isLive(&tt.node), tt.live)
-		equal(t, tt.name+": counts", v.counts(&tt.node), tt.counts)
-		equal(t, tt.name+": may count", v.mayCount(&tt.node), tt.mayCount)
+		check.Equal(t, tt.name+": live", v.isLive(&tt.node), tt.live)
+		check.Equal(t, tt.name+": counts", v.counts(&tt.node), tt.counts)
+		check.Equal(t, tt.name+": may count", v.mayCount(&tt.node), tt.mayCount)
 	}
 }
 
@@ -96,7 +91,7 @@ func TestQuorumEnds(t *testing.T) {
 		if end, ok := v.lossTime(); ok == tt.loss.Equal(none) || ok && !end.Equal(tt.loss) {
 			t.Errorf("%s: it is lost at %v, %v, want %v", tt.name, end, ok, tt.loss)
 		}
-		equal(t, tt.name+": lost", v.isLost(), tt.lost)
+		check.Equal(t, tt.name+": lost", v.isLost(), tt.lost)
 	}
 }
 
@@ -110,12 +105,9 @@ func TestQuorumLasts(t *testing.T) {
 		{at(5), at(5), true}, {at(6), at(5), true}, {at(4), at(5), false}, {never, at(5), true}, {at(5), never, false}, {never, never, true},
 	} {
 		node := nodeView{held: true, exclusive: true, deadline: tt.end}
-		if got := viewOf(node, node).lasts(tt.deadline); got != tt.want {
-			t.Errorf("a quorum until %v lasts until %v: %v, want %v", tt.end, tt.deadline, got, tt.want)
-		}
-		if viewOf(node, nodeView{}).lasts(tt.deadline) {
-			t.Errorf("one of two nodes lasts until %v", tt.deadline)
-		}
+		what := fmt.Sprintf("until %v, it lasts until %v", tt.end, tt.deadline)
+		check.Equal(t, "a quorum "+what, viewOf(node, node).lasts(tt.deadline), tt.want)
+		check.Equal(t, "one of two nodes "+what, viewOf(node, nodeView{}).lasts(tt.deadline), false)
 	}
 }
 
@@ -127,9 +119,9 @@ func TestHighestLiveToken(t *testing.T) {
 		return n
 	}
 	v := viewOf(token(3, 1), token(9, -1), token(5, 1), nodeView{held: true, fence: 11, deadline: at(1)}, nodeView{})
-	if fence, live := v.highestLive(); fence != 5 || live != 2 {
-		t.Errorf("token %d of %d live nodes, want 5 of 2", fence, live)
-	}
+	fence, live := v.highestLive()
+	check.Equal(t, "token", fence, 5)
+	check.Equal(t, "live nodes", live, 2)
 }
 
 func TestRenewedSince(t *testing.T) {
@@ -140,7 +132,7 @@ func TestRenewedSince(t *testing.T) {
 		return n
 	}
 	v := viewOf(renewed(0, 9), renewed(1, 9), renewed(-1, 9), renewed(1, -1), nodeView{renewed: at(1)}, until(9))
-	equal(t, "live nodes whose renewal is no earlier", v.renewedSince(at(0)), 2)
+	check.Equal(t, "live nodes whose renewal is no earlier", v.renewedSince(at(0)), 2)
 }
 
 func TestNoneTookOver(t *testing.T) {
@@ -161,7 +153,7 @@ func TestNoneTookOver(t *testing.T) {
 		{"one was taken over, one expired", []nodeView{renewed, took, expired}, false},
 		{"one expired, one was renewed before", []nodeView{renewed, before, expired}, false},
 	} {
-		equal(t, tt.name, viewOf(tt.nodes...).noneTookOver(at(0)), tt.want)
+		check.Equal(t, tt.name, viewOf(tt.nodes...).noneTookOver(at(0)), tt.want)
 	}
 }
 
@@ -201,7 +193,7 @@ func TestLeaseToAsk(t *testing.T) {
 		{"until the Deadline alone", 0, at(64 * asked), 65*asked + 10*time.Millisecond},
 		{"not more than a lease may be", asked, at(locker.MaxTTL), locker.MaxTTL},
 	} {
-		equal(t, tt.name, leaseToAsk(tt.ttl, tt.deadline, viewed), tt.want)
+		check.Equal(t, tt.name, leaseToAsk(tt.ttl, tt.deadline, viewed), tt.want)
 	}
 }
 
@@ -210,9 +202,7 @@ func TestAsLongAgain(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		0: minGrace, minGrace: minGrace, time.Second / 2: time.Second / 2, time.Second: time.Second, time.Hour: time.Second,
 	} {
-		if got := asLongAgain(took, time.Second); got != want {
-			t.Errorf("after %v it waits %v, want %v", took, got, want)
-		}
+		check.Equal(t, "wait after "+took.String(), asLongAgain(took, time.Second), want)
 	}
 }
 
@@ -307,6 +297,6 @@ func TestModeAfterConversion(t *testing.T) {
 		{"asked for what it is", exclusive, locker.Exclusive, locker.ErrUnknownOutcome, exclusive},
 		{"shared, and asked for that", shared, locker.Shared, errNodeDown, shared},
 	} {
-		equal(t, tt.name, modeAfter(tt.before, tt.to, tt.err), tt.want)
+		check.Equal(t, tt.name, modeAfter(tt.before, tt.to, tt.err), tt.want)
 	}
 }

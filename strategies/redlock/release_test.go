@@ -18,8 +18,7 @@ func TestReleaseIsNotLostWhileANodeIsAsked(t *testing.T) {
 		lock := c.take(t, locker.Request{Owner: "me"})
 		c.n[1].Forget(name)
 		c.wantAt(t, 2)
-		err := lock.Release(t.Context())
-		matchNot(t, err, locker.ErrLost)
+		matchNot(t, lock.Release(t.Context()), locker.ErrLost)
 		sleep(5 * time.Second)
 	})
 }
@@ -42,17 +41,9 @@ func TestMinHoldOfNodes(t *testing.T) {
 			}
 		}
 		sleep(time.Until(end))
-		for _, n := range c.n[:2] {
-			n.hook(func(op string) error {
-				if op == "acquire" {
-					return errDown
-				}
-				return nil
-			}, nil)
-		}
-		if _, err := c.Acquire(t.Context(), locker.Request{Name: name, MinHold: minHold}); err == nil {
-			t.Fatal("acquired on one of three nodes")
-		}
+		hookAll(c.n[:2], fails(errDown, "acquire"), nil)
+		_, err := c.Acquire(t.Context(), locker.Request{Name: name, MinHold: minHold})
+		wantError(t, "an acquire at one of three nodes", err)
 		sleep(time.Second)
 		if state, err := c.n[2].Inspect(t.Context(), name); err != nil || state.Held {
 			t.Errorf("a failed attempt left %+v, %v", state, err)

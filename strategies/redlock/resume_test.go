@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -27,30 +28,19 @@ func TestOneHoldIsNeverTwoLocks(t *testing.T) {
 			}
 			return nil
 		}, nil)
-		type result struct {
-			lock *locker.Lock
-			err  error
-		}
-		got := make(chan result, 1)
-		go func() {
-			lock, err := locker.Resume(t.Context(), c, handle)
-			got <- result{lock, err}
-		}()
+		got := make(chan *locker.Lock, 1)
+		go func() { got <- locker.Must(locker.Resume(t.Context(), c, handle)) }()
 		sleep(50 * ms)
-		match(t, old.Renew(t.Context(), 0)) // A is gone, and is restored
-		synctest.Wait()
-		r := <-got
-		if r.err != nil {
-			t.Fatalf("resume: %v", r.err)
-		}
+		answered(t, old.Renew(t.Context(), 0)) // A is gone, and is restored
+		resumed := <-got
 		for range 20 {
 			sleep(10 * time.Second)
-			errOld, errNew := old.Renew(t.Context(), 0), r.lock.Renew(t.Context(), 0)
+			errOld, errNew := old.Renew(t.Context(), 0), resumed.Renew(t.Context(), 0)
 			if errOld != nil || errNew != nil {
 				return
 			}
 		}
-		t.Errorf("200 s after the resume both Locks of one hold renew: %v, %v", old.Err(), r.lock.Err())
+		t.Errorf("200 s after the resume both Locks of one hold renew: %v, %v", old.Err(), resumed.Err())
 	})
 }
 
@@ -63,9 +53,7 @@ func TestResumeThatIsCutOff(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
 		defer cancel()
 		_, err := locker.Resume(ctx, c, old.Handle())
-		if err == nil {
-			t.Fatal("the resume is meant to be cut off")
-		}
+		wantError(t, "the resume, which is cut off,", err)
 		sleep(time.Second)
 		if at := c.at("me"); len(at) < 2 && !errors.Is(err, locker.ErrUnknownOutcome) {
 			t.Errorf("the hold is at %v any more, and resume says: %v", at, err)
@@ -116,10 +104,7 @@ func TestTwoResumesThatShareTheNodesOut(t *testing.T) {
 		}
 		errs := make(chan error, 2)
 		for range 2 {
-			go func() {
-				_, err := locker.Resume(t.Context(), c, handle)
-				errs <- err
-			}()
+			go func() { errs <- check.ErrOf(locker.Resume(t.Context(), c, handle)) }()
 			synctest.Wait()
 		}
 		first, second := <-errs, <-errs
@@ -135,8 +120,6 @@ func TestHandleBehindAWrapper(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{})
 		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return struct{ lease.Lease }{inner} })
-		if lock.Handle().IsZero() {
-			t.Errorf("the Handle of a lock that is held is zero")
-		}
+		check.Equal(t, "the Handle of a lock that is held is zero", lock.Handle().IsZero(), false)
 	})
 }

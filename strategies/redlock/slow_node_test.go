@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -127,16 +128,12 @@ func TestHandleAndSlowNodesInTurn(t *testing.T) {
 			c.n[i].hook(slow(time.Minute, "renew"), nil)
 			for range 20 {
 				sleep(10 * time.Second)
-				if err := lock.Renew(t.Context(), 0); err != nil {
-					t.Fatalf("node %d is slow, the others held and renewed all the time: %v", i, err)
-				}
+				check.Must(t, lock.Renew(t.Context(), 0)) // the others held and renewed all the time
 			}
 			c.n[i].hook(nil, nil)
 			for range 20 { // until all that was slow has been answered, and the lock is restored there
 				sleep(10 * time.Second)
-				if err := lock.Renew(t.Context(), 0); err != nil {
-					t.Fatalf("after node %d was slow: %v, err %v; it is at %v", i, err, lock.Err(), c.at("me"))
-				}
+				check.Must(t, lock.Renew(t.Context(), 0))
 			}
 		}
 		match(t, lock.Err())
@@ -196,9 +193,7 @@ func TestUpgradesLeaveNoGoroutinesBehind(t *testing.T) { //nolint:paralleltest /
 			match(t, lock.Downgrade(t.Context()))
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n > 100 {
-			t.Errorf("%d goroutines more", n)
-		}
+		check.AtMost(t, "goroutines more", runtime.NumGoroutine()-before, 100)
 		match(t, lock.Release(t.Context()))
 	})
 }
@@ -210,9 +205,8 @@ func TestRenewalCountsNoAnswerFromBeforeIt(t *testing.T) {
 		lock := c.take(t, locker.Request{Owner: "me"})
 		c.n[3].hook(nil, slow(100*ms, "renew"))
 		match(t, lock.Renew(t.Context(), 0))
-		for _, i := range []int{2, 4} {
-			c.n[i].hook(slow(200*ms, "resume"), nil)
-		}
+		c.n[2].hook(slow(200*ms, "resume"), nil)
+		c.n[4].hook(slow(200*ms, "resume"), nil)
 		next := locker.Must(locker.Resume(t.Context(), c, lock.Handle()))
 		c.n[3].hook(nil, nil)
 		match(t, lock.Renew(t.Context(), 0), locker.ErrLost)

@@ -45,25 +45,22 @@ func TestLateNodeLockIsDowngraded(t *testing.T) {
 // An upgrade waits for the downgrade that is under way at a node it needs, and no longer than
 // AttemptTimeout.
 func TestUpgradeWaitsForTheDowngradeBeforeIt(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name  string
+	type test struct {
 		takes time.Duration
 		want  []error
-	}{{"which ends", 100 * ms, nil}, {"which hangs", time.Minute / 4, []error{locker.ErrUnknownOutcome}}} {
-		t.Run(tt.name, func(t *testing.T) {
-			inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
-				lock := c.take(t, locker.Request{Owner: "me"})
-				c.n[2].hook(slow(tt.takes, "convert"), nil)
-				match(t, lock.Downgrade(t.Context()))
-				c.n[1].hook(fails(errDown, "convert"), nil)
-				start := time.Now()
-				err := lock.Upgrade(t.Context())
-				match(t, err, tt.want...)
-				tookAtMost(t, start, time.Second)
-				hookAll(c.n[1:], nil, nil)
-				match(t, lock.Release(t.Context()))
-			})
-		})
 	}
+	eachInHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, map[string]test{
+		"which ends":  {100 * ms, nil},
+		"which hangs": {time.Minute / 4, []error{locker.ErrUnknownOutcome}},
+	}, func(t *testing.T, c *hookedCluster, tt test) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		c.n[2].hook(slow(tt.takes, "convert"), nil)
+		match(t, lock.Downgrade(t.Context()))
+		c.n[1].hook(fails(errDown, "convert"), nil)
+		start := time.Now()
+		match(t, lock.Upgrade(t.Context()), tt.want...)
+		tookAtMost(t, start, time.Second)
+		hookAll(c.n[1:], nil, nil)
+		match(t, lock.Release(t.Context()))
+	})
 }

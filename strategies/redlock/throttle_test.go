@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -32,20 +33,13 @@ func TestLateAnswersAtAllNodes(t *testing.T) {
 				return inner[i].Acquire(ctx, req)
 			})
 		}
-		l, err := New(nodes, Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := locker.Must(New(nodes, Config{}))
 		for n := range 100 {
 			k.Store(int64(n))
-			if _, err := l.Acquire(t.Context(), locker.Request{Name: fmt.Sprint("a", n), NoWait: true}); err != nil {
-				t.Errorf("%d: %v", n, err)
-			}
+			check.OK(t, check.ErrOf(l.Acquire(t.Context(), locker.Request{Name: fmt.Sprint("a", n), NoWait: true})))
 		}
 		time.Sleep(30 * time.Millisecond) // a garbage collection, a busy machine
-		if _, err := l.Acquire(t.Context(), locker.Request{Name: "b", NoWait: true}); err != nil {
-			t.Errorf("%v", err)
-		}
+		check.OK(t, check.ErrOf(l.Acquire(t.Context(), locker.Request{Name: "b", NoWait: true})))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		time.Sleep(time.Hour)
@@ -68,22 +62,15 @@ func TestIdleIsNotSilence(t *testing.T) {
 				return inner.Acquire(ctx, req)
 			})
 		}
-		l, err := New(nodes, Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := locker.Must(New(nodes, Config{}))
 		go func() { _, _ = l.Acquire(t.Context(), locker.Request{Name: "hangs", NoWait: true}) }()
 		time.Sleep(time.Millisecond)
-		if _, err := l.Acquire(t.Context(), locker.Request{Name: "x", NoWait: true}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.ErrOf(l.Acquire(t.Context(), locker.Request{Name: "x", NoWait: true})))
 		time.Sleep(3 * time.Second) // nobody asks for anything
 		var wg sync.WaitGroup
 		for i := range 12 {
 			wg.Go(func() {
-				if _, err := l.Acquire(t.Context(), locker.Request{Name: fmt.Sprint("n", i), NoWait: true}); err != nil {
-					t.Errorf("%v", err)
-				}
+				check.OK(t, check.ErrOf(l.Acquire(t.Context(), locker.Request{Name: fmt.Sprint("n", i), NoWait: true})))
 			})
 		}
 		wg.Wait()

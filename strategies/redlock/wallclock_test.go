@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -41,9 +42,7 @@ func TestLeaseGoesByTheMonotonicClock(t *testing.T) {
 		{"wall clock set forward past it", stepped(in(time.Hour), 2*time.Hour), time.Hour},
 		{"wall clock set back", stepped(in(time.Hour), -time.Hour), time.Hour},
 	} {
-		if got := leaseToAsk(time.Minute, tt.deadline, time.Now()); got < tt.least || got > tt.least+tt.least/32 {
-			t.Errorf("%s: a lease of %v, want %v and a little more", tt.name, got, tt.least)
-		}
+		check.Within(t, tt.name, leaseToAsk(time.Minute, tt.deadline, time.Now()), tt.least, tt.least+tt.least/32)
 	}
 }
 
@@ -82,13 +81,8 @@ func TestLateNodeCatchesUpAfterAClockStep(t *testing.T) {
 	for _, step := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute} {
 		late := &counted{Locker: lockertest.New(), answer: make(chan struct{})}
 		l := locker.Must(New([]locker.Locker{lockertest.New(), lockertest.New(), late}, Config{AttemptTimeout: 10 * time.Second}))
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := lock.Renew(t.Context(), time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job"}))
+		check.Must(t, lock.Renew(t.Context(), time.Hour))
 		var h *heldLock
 		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 			h, _ = inner.(*heldLock)
@@ -108,9 +102,7 @@ func TestLateNodeCatchesUpAfterAClockStep(t *testing.T) {
 		for start := time.Now(); !caughtUp() && time.Since(start) < 10*time.Second; {
 			runtime.Gosched()
 		}
-		if n := late.renewals.Load(); n != 1 {
-			t.Errorf("a step of %v: %d renewals, want one", step, n)
-		}
+		check.Equal(t, "renewals after a step of "+step.String(), late.renewals.Load(), 1)
 		s, err := late.Inspect(t.Context(), "job")
 		if err != nil || time.Now().Add(s.Left).Before(end) {
 			t.Errorf("a step of %v: %v left at the late node, %v; want %v", step, s.Left, err, time.Until(end))
