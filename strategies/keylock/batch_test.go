@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -48,6 +49,15 @@ func eachBatchWith(t *testing.T, s settings, f func(t *testing.T, b *bench)) {
 	eachStrategy(t, s, func(t *testing.T, b *bench) {
 		if strategyOf(b.Locker) != "exclusive" {
 			f(t, b)
+		}
+	})
+}
+
+// eachBatchCase is eachBatch for each entry of a table.
+func eachBatchCase[T any](t *testing.T, tests map[string]T, f func(t *testing.T, b *bench, tt T)) {
+	eachCase(t, settings{}, tests, func(t *testing.T, b *bench, tt T) {
+		if strategyOf(b.Locker) != "exclusive" {
+			f(t, b, tt)
 		}
 	})
 }
@@ -116,13 +126,11 @@ func TestBatchIsOneCommand(t *testing.T) {
 				t.Errorf("lock %d is %v, reported as of %q; want %+v", i, lock, made[i], reqs[i])
 			}
 			wantNone(t, lock.Renew(t.Context(), 0))
-			state, err := locker.Inspect(t.Context(), b.Locker, lock.Name())
-			wantNone(t, err)
+			state := locker.Must(locker.Inspect(t.Context(), b.Locker, lock.Name()))
 			if !state.Held || state.Note != reqs[i].Note || state.Left <= batchTTL-time.Second || state.Left > reqs[i].TTL {
 				t.Errorf("the server has %+v, want %+v", state, reqs[i])
 			}
-			_, err = b.Acquire(t.Context(), reqs[i])
-			wantIs(t, err, locker.ErrNotAcquired)
+			wantIs(t, check.ErrOf(b.Acquire(t.Context(), reqs[i])), locker.ErrNotAcquired)
 		}
 		wantNone(t, locks.Release(t.Context()))
 		b.wantKeys(t, "{x}0:fence", "{x}2:fence", "{x}4:fence", "{x}6:fence")
@@ -132,7 +140,7 @@ func TestBatchIsOneCommand(t *testing.T) {
 // One lock that cannot be acquired keeps all from being written, and the error is that of an
 // acquire of it alone.
 func TestBatchOrNone(t *testing.T) {
-	for what, spoil := range map[string]func(t *testing.T, b *bench, name string){
+	eachBatchCase(t, map[string]func(t *testing.T, b *bench, name string){
 		"another holds": func(t *testing.T, b *bench, name string) {
 			_, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Hour, Owner: "other", Note: "theirs"})
 			wantNone(t, err)
@@ -143,35 +151,29 @@ func TestBatchOrNone(t *testing.T) {
 		},
 		"another use of the type": func(_ *testing.T, b *bench, name string) { b.m.HSet(name, "a field", "a value") },
 		"no fence counter":        func(_ *testing.T, b *bench, name string) { _ = b.m.Set(name+":fence", "text") },
-	} {
-		t.Run(what, func(t *testing.T) {
-			eachBatch(t, func(t *testing.T, b *bench) {
-				const n = 4
-				for k := range n {
-					reqs := batchOf(n)
-					for i := range reqs {
-						reqs[i].NoWait, reqs[i].Fenced = true, true
-					}
-					spoil(t, b, reqs[k].Name)
-					before := b.m.Dump()
-					b.drv.Then()
-					locks, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
-					if locks != nil || b.drv.Sent() != 1 {
-						t.Errorf("%v after %d commands, want no locks after one", locks, b.drv.Sent())
-					}
-					wantFailed(t, err, reqs[k].Name)
-					_, alone := b.Acquire(t.Context(), reqs[k])
-					if err == nil || alone == nil || err.Error() != alone.Error() || driver.CodeOf(err) != driver.CodeOf(alone) || driver.Transient(err) != driver.Transient(alone) {
-						t.Errorf("error %v, want that of an acquire of it alone: %v", err, alone)
-					}
-					if after := b.m.Dump(); after != before {
-						t.Errorf("the server has\n%swant\n%s", after, before)
-					}
-					b.m.FlushAll()
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, b *bench, spoil func(t *testing.T, b *bench, name string)) {
+		const n = 4
+		for k := range n {
+			reqs := batchOf(n)
+			for i := range reqs {
+				reqs[i].NoWait, reqs[i].Fenced = true, true
+			}
+			spoil(t, b, reqs[k].Name)
+			before := b.m.Dump()
+			b.drv.Then()
+			locks, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
+			if locks != nil || b.drv.Sent() != 1 {
+				t.Errorf("%v after %d commands, want no locks after one", locks, b.drv.Sent())
+			}
+			wantFailed(t, err, reqs[k].Name)
+			_, alone := b.Acquire(t.Context(), reqs[k])
+			if err == nil || alone == nil || err.Error() != alone.Error() || driver.CodeOf(err) != driver.CodeOf(alone) || driver.Transient(err) != driver.Transient(alone) {
+				t.Errorf("error %v, want that of an acquire of it alone: %v", err, alone)
+			}
+			check.Equal(t, "data", b.m.Dump(), before)
+			b.m.FlushAll()
+		}
+	})
 }
 
 // A refusal ends a call that does not wait. Any other call then acquires in order.
@@ -188,14 +190,10 @@ func TestBatchThenInOrder(t *testing.T) {
 		if !errors.Is(first[0].Err, locker.ErrNotAcquired) || first[0].Name != "{x}2" || first[0].Sends != 1 || first[1].Name != "{x}0" {
 			t.Errorf("the first attempts were reported as %+v, want a refusal of one name", first[:2])
 		}
-		wantIs(t, err, locker.ErrMaxWait)
-		wantIs(t, err, locker.ErrNotAcquired)
+		wantIs(t, err, locker.ErrMaxWait, locker.ErrNotAcquired)
 		wantFailed(t, err, "{x}2")
-		locks, err := locker.AcquireAll(t.Context(), l, batchOf(4))
-		wantNone(t, err)
-		if took := time.Since(start); took < 10*time.Second || took > 13*time.Second {
-			t.Errorf("acquired after %v, want 10s", took)
-		}
+		locks := locker.Must(locker.AcquireAll(t.Context(), l, batchOf(4)))
+		check.Within(t, "time until the acquire", time.Since(start), 10*time.Second, 13*time.Second)
 		wantNone(t, locks.Release(t.Context()))
 		wantNone(t, <-released)
 	})
@@ -203,34 +201,27 @@ func TestBatchThenInOrder(t *testing.T) {
 
 // Contract 5: a batch that is given up leaves nothing, for each of its names.
 func TestBatchGivenUpLeavesNothing(t *testing.T) {
-	for name, plan := range map[string][]faultdriver.Fault{
+	eachBatchCase(t, map[string][]faultdriver.Fault{
 		"executed":           {{Lose: true}, {Hang: true}},
 		"executed late":      {{Late: 2 * time.Second}, {Hang: true}},
 		"executed very late": {{Late: 20 * time.Second}, {Hang: true}},
 		"answered late":      {{Delay: 5 * time.Second}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			eachBatch(t, func(t *testing.T, b *bench) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				b.drv.Then(plan...)
-				start := time.Now()
-				_, err := locker.AcquireAll(ctx, b.Locker, batchOf(3))
-				wantIs(t, err, locker.ErrUnknownOutcome)
-				wantIs(t, err, context.DeadlineExceeded)
-				if took := time.Since(start); errors.Is(err, locker.ErrNotAcquired) || took > 2*time.Second {
-					t.Errorf("error %v after %v; ctx ended after 1s", err, took)
-				}
-				wantFailed(t, err, "{x}0")
-				b.drv.WaitLate()
-				time.Sleep(time.Second) //nolint:forbidigo // fake time
-				b.wantKeys(t)
-				other, err := b.Acquire(t.Context(), batchOf(1)[0])
-				wantNone(t, err)
-				wantNone(t, other.Release(t.Context()))
-			})
-		})
-	}
+	}, func(t *testing.T, b *bench, plan []faultdriver.Fault) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		b.drv.Then(plan...)
+		start := time.Now()
+		_, err := locker.AcquireAll(ctx, b.Locker, batchOf(3))
+		wantIs(t, err, locker.ErrUnknownOutcome, context.DeadlineExceeded)
+		if took := time.Since(start); errors.Is(err, locker.ErrNotAcquired) || took > 2*time.Second {
+			t.Errorf("error %v after %v; ctx ended after 1s", err, took)
+		}
+		wantFailed(t, err, "{x}0")
+		b.drv.WaitLate()
+		time.Sleep(time.Second) //nolint:forbidigo // fake time
+		b.wantKeys(t)
+		wantNone(t, locker.Must(b.Acquire(t.Context(), batchOf(1)[0])).Release(t.Context()))
+	})
 }
 
 // An answer that comes after the end of one of the leases is too late for all.
@@ -291,9 +282,7 @@ func TestBatchWhileTheDriverCloses(t *testing.T) {
 				} else {
 					wantIs(t, err, locker.ErrClosed)
 				}
-				if n := drv.inFlight.Load(); n != 0 {
-					t.Errorf("%d acquires are in flight", n)
-				}
+				check.Equal(t, "acquires in flight", drv.inFlight.Load(), 0)
 				b.wantKeys(t)
 			})
 		})
@@ -358,58 +347,52 @@ func TestBatchUnderMiddleware(t *testing.T) {
 	}
 	apart := func(inner locker.Locker) locker.Locker { return around(inner, denies) }
 	dog, again := locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{}))
-	for _, tt := range []struct {
-		name string
+	type test struct {
 		m    locker.Middleware
 		want error
 		sent int // commands of an acquire; 0: any
 		note string
-	}{
-		{"watchdog", dog, nil, 1, ""},
-		{"retry", again, nil, 1, ""},
-		{"tracing", tracing.New(tracing.Config{}), nil, 1, ""},
-		{"metrics", locker.Must(metrics.New(metrics.Config{})), nil, 1, ""},
-		{"logging", locker.Must(logging.New(logging.Config{})), nil, 1, ""},
-		{"denies", apart, denial, 2, ""}, // the acquire and the release of {x}0
-		{"denies below the watchdog", func(l locker.Locker) locker.Locker { return dog(apart(l)) }, denial, 2, ""},
-		{"denies below retry", func(l locker.Locker) locker.Locker { return again(apart(l)) }, denial, 2, ""},
-		{"takes part and denies", takesPart(denies), denial, 0, ""},
-		{"changes a request", takesPart(func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
+	}
+	eachBatchCase(t, map[string]test{
+		"watchdog":                  {dog, nil, 1, ""},
+		"retry":                     {again, nil, 1, ""},
+		"tracing":                   {tracing.New(tracing.Config{}), nil, 1, ""},
+		"metrics":                   {locker.Must(metrics.New(metrics.Config{})), nil, 1, ""},
+		"logging":                   {locker.Must(logging.New(logging.Config{})), nil, 1, ""},
+		"denies":                    {apart, denial, 2, ""}, // the acquire and the release of {x}0
+		"denies below the watchdog": {func(l locker.Locker) locker.Locker { return dog(apart(l)) }, denial, 2, ""},
+		"denies below retry":        {func(l locker.Locker) locker.Locker { return again(apart(l)) }, denial, 2, ""},
+		"takes part and denies":     {takesPart(denies), denial, 0, ""},
+		"changes a request": {takesPart(func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
 			req.Note = "changed"
 			return inner.Acquire(ctx, req)
 		}), nil, 0, "changed"},
-		{"drops the values of ctx", takesPart(func(_ context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
+		"drops the values of ctx": {takesPart(func(_ context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
 			return inner.Acquire(context.Background(), req)
 		}), nil, 0, ""},
-		{"fails behind one", takesPart(func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
+		"fails behind one": {takesPart(func(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
 			lock, err := inner.Acquire(ctx, req)
 			if req.Name == "{x}1" && err == nil {
 				return nil, errors.Join(denial, lock.Release(ctx))
 			}
 			return lock, err
 		}), denial, 0, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			eachBatch(t, func(t *testing.T, b *bench) {
-				b.drv.Then()
-				locks, err := locker.AcquireAll(t.Context(), tt.m(b.Locker), batchOf(3))
-				if n := b.drv.Sent(); tt.sent > 0 && n != tt.sent {
-					t.Errorf("sent %d commands, want %d", n, tt.sent)
-				}
-				if tt.want != nil {
-					wantIs(t, err, tt.want)
-					wantFailed(t, err, "{x}1")
-				} else {
-					wantNone(t, err)
-					if state, err := locker.Inspect(t.Context(), b.Locker, "{x}1"); err != nil || state.Note != tt.note {
-						t.Errorf("the note is %q, want %q (%v)", state.Note, tt.note, err)
-					}
-					wantNone(t, locks.Release(t.Context()))
-				}
-				b.wantKeys(t)
-			})
-		})
-	}
+	}, func(t *testing.T, b *bench, tt test) {
+		b.drv.Then()
+		locks, err := locker.AcquireAll(t.Context(), tt.m(b.Locker), batchOf(3))
+		if n := b.drv.Sent(); tt.sent > 0 && n != tt.sent {
+			t.Errorf("sent %d commands, want %d", n, tt.sent)
+		}
+		if tt.want != nil {
+			wantIs(t, err, tt.want)
+			wantFailed(t, err, "{x}1")
+		} else {
+			wantNone(t, err)
+			check.Equal(t, "note", locker.Must(locker.Inspect(t.Context(), b.Locker, "{x}1")).Note, tt.note)
+			wantNone(t, locks.Release(t.Context()))
+		}
+		b.wantKeys(t)
+	})
 }
 
 // Names in several slots are acquired in order, unless there is one server for all of them.
@@ -417,9 +400,7 @@ func TestBatchOfSeveralSlots(t *testing.T) {
 	reqs := []locker.Request{{Name: "a"}, {Name: "b"}}
 	eachBatch(t, func(t *testing.T, b *bench) {
 		wantIs(t, sendBatch(t, b.Locker, reqs), errors.ErrUnsupported)
-		locks, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
-		wantNone(t, err)
-		wantNone(t, locks.Release(t.Context()))
+		wantNone(t, locker.Must(locker.AcquireAll(t.Context(), b.Locker, reqs)).Release(t.Context()))
 		l := locker.Must(single.New(b.drv.Driver, single.Config{})) // which tells that it has one server
 		wantNone(t, sendBatch(t, l, reqs))
 		wantNone(t, sendBatch(t, l, reqs[:1]))
@@ -429,53 +410,38 @@ func TestBatchOfSeveralSlots(t *testing.T) {
 
 // Under Fair a name that is kept for a waiter is not free for others.
 func TestBatchIsFair(t *testing.T) {
-	t.Parallel()
-	for name, open := range fairLocks {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				b.Locker = locker.Must(open(b.drv))
-				reqs := batchOf(3)
-				held := locker.Must(b.Acquire(t.Context(), reqs[1]))
-				waiter := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now()})
-				_, err := b.Acquire(waiter, reqs[1])
-				wantIs(t, err, locker.ErrNotAcquired)
-				wantNone(t, held.Release(t.Context()))
-				reqs[0].NoWait = true
-				_, err = locker.AcquireAll(t.Context(), b.Locker, reqs)
-				wantIs(t, err, locker.ErrNotAcquired)
-				wantFailed(t, err, reqs[1].Name)
-				lock, err := b.Acquire(waiter, reqs[1])
-				wantNone(t, err)
-				wantNone(t, lock.Release(t.Context()))
-				wantNone(t, b.acquireAll(t.Context(), t, b.Locker, reqs).Release(t.Context()))
-				b.wantKeys(t)
-			})
-		})
-	}
+	check.EachInFakeTime(t, fairLocks, func(t *testing.T, open opener) {
+		b := benchOf(t, open)
+		reqs := batchOf(3)
+		held := locker.Must(b.Acquire(t.Context(), reqs[1]))
+		waiter := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now()})
+		wantIs(t, check.ErrOf(b.Acquire(waiter, reqs[1])), locker.ErrNotAcquired)
+		wantNone(t, held.Release(t.Context()))
+		reqs[0].NoWait = true
+		_, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
+		wantIs(t, err, locker.ErrNotAcquired)
+		wantFailed(t, err, reqs[1].Name)
+		wantNone(t, locker.Must(b.Acquire(waiter, reqs[1])).Release(t.Context()))
+		wantNone(t, b.acquireAll(t.Context(), t, b.Locker, reqs).Release(t.Context()))
+		b.wantKeys(t)
+	})
 }
 
 // What a server says of several keys alone is no reason to fail.
 func TestBatchThatTheServerRefuses(t *testing.T) {
-	for _, text := range []string{
-		"TRYAGAIN Multiple keys request during rehashing of slot", "CROSSSLOT Keys in request don't hash to the same slot", "LOADING Redis is loading",
-	} {
-		t.Run(text, func(t *testing.T) {
-			eachBatch(t, func(t *testing.T, b *bench) {
-				reqs := batchOf(3)
-				reqs[0].NoWait = true
-				b.drv.Then(faultdriver.Fault{Err: &driver.ServerError{Text: text}})
-				locks, err := locker.AcquireAll(t.Context(), b.Locker, reqs)
-				wantNone(t, err)
-				if n := b.drv.Sent(); n != 4 {
-					t.Errorf("sent %d commands, want 4", n)
-				}
-				wantNone(t, locks.Release(t.Context()))
-				b.wantKeys(t)
-			})
-		})
-	}
+	eachBatchCase(t, map[string]string{
+		"TRYAGAIN":  "TRYAGAIN Multiple keys request during rehashing of slot",
+		"CROSSSLOT": "CROSSSLOT Keys in request don't hash to the same slot",
+		"LOADING":   "LOADING Redis is loading",
+	}, func(t *testing.T, b *bench, text string) {
+		reqs := batchOf(3)
+		reqs[0].NoWait = true
+		b.drv.Then(faultdriver.Fault{Err: &driver.ServerError{Text: text}})
+		locks := locker.Must(locker.AcquireAll(t.Context(), b.Locker, reqs))
+		check.Equal(t, "commands", b.drv.Sent(), 4)
+		wantNone(t, locks.Release(t.Context()))
+		b.wantKeys(t)
+	})
 }
 
 // A batch re-enters the locks of its owner.
@@ -495,9 +461,7 @@ func TestBatchReenters(t *testing.T) {
 				all[0].Owner(), all[1].Owner(), outer.Owner(), all[1].Fence(), outer.Fence())
 		}
 		for i, holds := range []int{1, 2, 1} {
-			if state, err := locker.Inspect(ctx, b.Locker, reqs[i].Name); err != nil || state.Holds != holds {
-				t.Errorf("%q has %d holds, want %d (%v)", reqs[i].Name, state.Holds, holds, err)
-			}
+			check.Equal(t, "holds of "+reqs[i].Name, locker.Must(locker.Inspect(ctx, b.Locker, reqs[i].Name)).Holds, holds)
 		}
 		wantNone(t, locks.Release(t.Context()))
 		wantNone(t, outer.Err())
@@ -516,14 +480,11 @@ func TestBatchShares(t *testing.T) {
 		reqs[0].NoWait, reqs[1].Mode, reqs[1].Fenced = true, locker.Shared, true
 		reader := locker.Must(b.Acquire(t.Context(), locker.Request{Name: reqs[1].Name, Mode: locker.Shared, TTL: batchTTL, Fenced: true}))
 		locks := b.acquireAll(t.Context(), t, b.Locker, reqs)
-		if fence := locks.All()[1].Fence(); fence != reader.Fence() {
-			t.Errorf("fences %d and %d of two readers", fence, reader.Fence())
-		}
+		check.Equal(t, "fence of the second reader", locks.All()[1].Fence(), reader.Fence())
 		writers := batchOf(3)
 		writers[0].NoWait = true
 		wantNone(t, locks.All()[0].Release(t.Context()))
-		_, err := locker.AcquireAll(t.Context(), b.Locker, writers)
-		wantFailed(t, err, writers[1].Name)
+		wantFailed(t, check.ErrOf(locker.AcquireAll(t.Context(), b.Locker, writers)), writers[1].Name)
 		wantNone(t, reader.Release(t.Context()))
 		wantNone(t, locks.Release(t.Context()))
 		locks = b.acquireAll(t.Context(), t, b.Locker, writers)
@@ -534,11 +495,9 @@ func TestBatchShares(t *testing.T) {
 		reqs = batchOf(3)
 		reqs[0].NoWait, reqs[1].Permits = true, 2
 		first := b.acquireAll(t.Context(), t, b.Locker, reqs)
-		_, err = locker.AcquireAll(t.Context(), b.Locker, reqs)
-		wantFailed(t, err, reqs[1].Name)
-		if state, err := locker.Inspect(t.Context(), b.Locker, reqs[2].Name); err != nil || state.Free != 2 || b.drv.Sent() != 3 {
-			t.Errorf("%d permits of %q are free after %d commands, want 2 after 3 (%v)", state.Free, reqs[2].Name, b.drv.Sent(), err)
-		}
+		wantFailed(t, check.ErrOf(locker.AcquireAll(t.Context(), b.Locker, reqs)), reqs[1].Name)
+		check.Equal(t, "free permits", locker.Must(locker.Inspect(t.Context(), b.Locker, reqs[2].Name)).Free, 2)
+		check.Equal(t, "commands", b.drv.Sent(), 3)
 		wantNone(t, first.Release(t.Context()))
 		b.wantKeys(t, reqs[1].Name+":fence")
 	})
@@ -554,16 +513,13 @@ func TestBatchPassesNoWaiter(t *testing.T) {
 		held := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "{x}1", TTL: time.Hour}))
 		done := make(chan *locker.Lock)
 		go func() {
-			lock, err := l.Acquire(t.Context(), locker.Request{Name: "{x}1", TTL: time.Hour})
-			wantNone(t, err)
+			lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "{x}1", TTL: time.Hour}))
 			done <- lock
 		}()
 		synctest.Wait()
 		b.drv.Then()
 		wantIs(t, sendBatch(t, l, batchOf(3)), errors.ErrUnsupported)
-		if n := b.drv.Sent(); n > 0 {
-			t.Errorf("sent %d commands, want none", n)
-		}
+		check.Equal(t, "commands", b.drv.Sent(), 0)
 		wantNone(t, held.Release(t.Context()))
 		wantNone(t, (<-done).Release(t.Context()))
 		wantNone(t, sendBatch(t, l, batchOf(3)))

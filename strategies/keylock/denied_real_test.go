@@ -8,12 +8,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
@@ -25,7 +27,7 @@ import (
 var ours = []struct {
 	name string
 	mode locker.Mode
-	new  func(driver.Driver) (locker.Locker, error)
+	new  opener
 }{
 	{"single", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) }},
 	{"reentrant", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) }},
@@ -85,9 +87,7 @@ func TestOutOfMemory(t *testing.T) {
 
 func wantOOM(t *testing.T, err error) {
 	t.Helper()
-	if driver.CodeOf(err) != "OOM" {
-		t.Errorf("error %v, want OOM", err)
-	}
+	check.Equal(t, "code of the error", driver.CodeOf(err), "OOM")
 }
 
 // without returns a driver whose user may run all commands but one.
@@ -118,9 +118,7 @@ func TestExpiryNotPermitted(t *testing.T) {
 			if driver.CodeOf(err) == "" || errors.Is(err, locker.ErrNotAcquired) {
 				t.Errorf("%s: error %v, want the server's", req.Name, err)
 			}
-			if n := server.MustCommand(t, "EXISTS", req.Name); n != int64(0) {
-				t.Errorf("%s: a lock is left, with an expiry of %v ms", req.Name, server.MustCommand(t, "PTTL", req.Name))
-			}
+			check.Equal(t, "locks left of "+req.Name, server.MustCommand(t, "EXISTS", req.Name), any(int64(0)))
 		}
 	}
 }
@@ -135,13 +133,10 @@ func TestQueueThatIsNotAllowed(t *testing.T) {
 		req := locker.Request{Name: command, TTL: time.Minute}
 		held := locker.Must(l.Acquire(t.Context(), req))
 		ctx := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-time.Second)})
-		_, err := l.Acquire(ctx, req)
-		if refusal, ok := errors.AsType[*locker.ContentionError](err); !ok || refusal.RetryAfter != 0 {
-			t.Errorf("without %s: %v, %+v", command, err, refusal)
-		}
-		if left := server.MustCommand(t, "PTTL", "{"+command+"}:waiters"); left != int64(-2) {
-			t.Errorf("without %s the queue stays for %v", command, left)
-		}
+		refusal := locktest.Refusal(t, check.ErrOf(l.Acquire(ctx, req)))
+		check.Equal(t, "RetryAfter without "+command, refusal.RetryAfter, 0)
+		left := server.MustCommand(t, "PTTL", "{"+command+"}:waiters")
+		check.Equal(t, "TTL of the queue without "+command, left, any(int64(-2)))
 		wantNone(t, held.Release(context.Background()))
 	}
 }

@@ -4,15 +4,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // TestPageShowsTheExample checks that docs/writing-a-strategy.md shows the Example's scripts.
 func TestPageShowsTheExample(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/writing-a-strategy.md")
-	wantNone(t, err)
-	source, err := os.ReadFile("example_test.go")
-	wantNone(t, err)
+	page := locker.Must(os.ReadFile("../../docs/writing-a-strategy.md"))
+	source := locker.Must(os.ReadFile("example_test.go"))
 	example := strings.Join(strings.Fields(string(source)), " ")
 	blocks := strings.Split(string(page), "```lua\n")[1:]
 	if len(blocks) == 0 {

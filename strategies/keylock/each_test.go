@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -16,57 +17,47 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
-
 // Contract 4: an acquire whose reply was lost, of one lock or of several, is resent with the same
 // tokens. Its Deadline counts from the first send if that was executed, else from the later one.
 func TestAcquireWhoseAnswerIsLost(t *testing.T) {
-	t.Parallel()
 	const drift = batchTTL/100 + 2*time.Millisecond
 	lose, hang := faultdriver.Fault{Lose: true}, faultdriver.Fault{Hang: true}
-	for what, tt := range map[string]struct {
+	type test struct {
 		plan []faultdriver.Fault
 		from time.Duration // the Deadline counts from this long after the first send
-	}{
+	}
+	eachCase(t, settings{attempt: time.Second}, map[string]test{
 		"answered":            {},
 		"executed":            {plan: []faultdriver.Fault{lose}},
 		"executed repeatedly": {plan: []faultdriver.Fault{lose, lose}},
 		"not executed":        {plan: []faultdriver.Fault{hang}, from: time.Second},
-	} {
-		t.Run(what, func(t *testing.T) {
-			eachStrategy(t, settings{attempt: time.Second}, func(t *testing.T, b *bench) {
-				for _, reqs := range [][]locker.Request{batchOf(1), batchOf(3)} {
-					if len(reqs) > 1 && strategyOf(b.Locker) == "exclusive" {
-						continue // it has no batches
-					}
-					for _, fenced := range []bool{false, true} {
-						reqs[0].Fenced = fenced
-						start := time.Now()
-						b.drv.Then(tt.plan...)
-						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-						locks, err := locker.AcquireAll(ctx, b.Locker, reqs)
-						cancel()
-						wantNone(t, err)
-						if n := b.drv.Sent(); n != len(tt.plan)+1 || (locks.All()[0].Fence() > 0) != fenced {
-							t.Errorf("%d commands, fence %d", n, locks.All()[0].Fence())
-						}
-						for _, lock := range locks.All() {
-							if got := lock.Deadline().Sub(start) - batchTTL + drift; got < tt.from || got > tt.from+20*time.Millisecond {
-								t.Errorf("the Deadline counts from %v after the first send, want %v", got, tt.from)
-							}
-							if state, err := locker.Inspect(t.Context(), b.Locker, lock.Name()); err != nil || state.Holds != 1 {
-								t.Errorf("%q has %d holds, want 1 (%v)", lock.Name(), state.Holds, err)
-							}
-						}
-						wantNone(t, locks.Release(t.Context()))
-						b.m.Del("{x}0:fence")
-						b.wantKeys(t)
-						sleep(2 * time.Minute) // for the clean-up, which the next plan is not for
-					}
+	}, func(t *testing.T, b *bench, tt test) {
+		for _, reqs := range [][]locker.Request{batchOf(1), batchOf(3)} {
+			if len(reqs) > 1 && strategyOf(b.Locker) == "exclusive" {
+				continue // it has no batches
+			}
+			for _, fenced := range []bool{false, true} {
+				reqs[0].Fenced = fenced
+				start := time.Now()
+				b.drv.Then(tt.plan...)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				locks, err := locker.AcquireAll(ctx, b.Locker, reqs)
+				cancel()
+				wantNone(t, err)
+				check.Equal(t, "commands", b.drv.Sent(), len(tt.plan)+1)
+				check.Equal(t, "has a fence", locks.All()[0].Fence() > 0, fenced)
+				for _, lock := range locks.All() {
+					from := lock.Deadline().Sub(start) - batchTTL + drift
+					check.Within(t, "what the Deadline counts from", from, tt.from, tt.from+20*time.Millisecond)
+					check.Equal(t, "holds", locker.Must(locker.Inspect(t.Context(), b.Locker, lock.Name())).Holds, 1)
 				}
-			})
-		})
-	}
+				wantNone(t, locks.Release(t.Context()))
+				b.m.Del("{x}0:fence")
+				b.wantKeys(t)
+				sleep(2 * time.Minute) // for the clean-up, which the next plan is not for
+			}
+		}
+	})
 }
 
 // What an unanswered send does when it is executed late is undone, also behind the release of what
@@ -81,18 +72,15 @@ func TestLateSendsAreUndone(t *testing.T) {
 
 		holder := b.acquire(t, locker.Request{TTL: time.Hour})
 		b.drv.Then(late)
-		_, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Hour})
-		wantIs(t, err, locker.ErrNotAcquired)
+		wantIs(t, check.ErrOf(b.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Hour})), locker.ErrNotAcquired)
 		wantNone(t, holder.Release(t.Context()))
 		b.drv.WaitLate()
 		b.wantFree(t)
 
 		old := b.acquire(t, locker.Request{TTL: time.Hour})
 		b.drv.Then(late)
-		resumed, err := locker.Resume(t.Context(), b, old.Handle())
-		wantNone(t, err)
-		_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpUndo})
-		wantNone(t, err)
+		resumed := locker.Must(locker.Resume(t.Context(), b, old.Handle()))
+		wantNone(t, check.ErrOf(leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpUndo})))
 		b.drv.WaitLate()
 		sleep(2 * time.Second)
 		wantNone(t, old.Renew(t.Context(), 0))
@@ -121,14 +109,10 @@ func TestAcquireAnsweredTooLate(t *testing.T) {
 		b.drv.Then(faultdriver.Fault{Delay: 995 * time.Millisecond})
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Second})
 		wantIs(t, err, locker.ErrLost)
-		if errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrUnknownOutcome) {
-			t.Errorf("error %v, want a loss alone", err)
-		}
+		check.IsNot(t, err, locker.ErrNotAcquired, locker.ErrUnknownOutcome)
 		synctest.Wait()
 		sleep(2 * time.Millisecond)
-		if b.m.Exists(name) {
-			t.Error("the key is still there")
-		}
+		check.Equal(t, "the key is still there", b.m.Exists(name), false)
 	})
 }
 
@@ -140,8 +124,7 @@ func TestResumeAnsweredTooLate(t *testing.T) {
 		wantNone(t, lock.Renew(t.Context(), time.Minute))
 		hang := faultdriver.Fault{Hang: true}
 		b.drv.Then(faultdriver.Fault{Lose: true}, hang, hang, hang)
-		_, err := locker.Resume(t.Context(), b, lock.Handle())
-		wantIs(t, err, locker.ErrLost)
+		wantIs(t, check.ErrOf(locker.Resume(t.Context(), b, lock.Handle())), locker.ErrLost)
 		sleep(2 * time.Second)
 		wantNone(t, lock.Renew(t.Context(), 0))
 		wantNone(t, lock.Release(t.Context()))
@@ -158,8 +141,7 @@ func TestDeadlineBearsAStep(t *testing.T) {
 		sleep(time.Until(lock.Deadline()) - time.Nanosecond)
 		const drift = time.Second/100 + 2*time.Millisecond
 		b.m.SetTime(time.Now().Add(drift - time.Millisecond))
-		_, err := b.Acquire(t.Context(), locker.Request{Name: name, NoWait: true})
-		wantIs(t, err, locker.ErrNotAcquired)
+		wantIs(t, check.ErrOf(b.Acquire(t.Context(), locker.Request{Name: name, NoWait: true})), locker.ErrNotAcquired)
 		wantNone(t, lock.Err())
 	})
 }
@@ -169,8 +151,7 @@ func TestDeadlineBearsAStep(t *testing.T) {
 func TestRaiseFenceRefusesWhatItCannotCount(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		raise := func(lock *locker.Lock, to int64) error {
-			_, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: to})
-			return err
+			return check.ErrOf(leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: to}))
 		}
 		lock := b.acquire(t, locker.Request{Fenced: true})
 		for _, fence := range []int64{math.MaxInt64, 1<<53 - 1, 0, -5} {
@@ -189,27 +170,22 @@ func TestFailureBehindAnOpenSend(t *testing.T) {
 		lock := b.acquire(t, locker.Request{Fenced: true, TTL: time.Hour})
 		high := lock.Fence() + time.Hour.Microseconds()
 		raise := func() error {
-			_, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: high})
-			return err
+			return check.ErrOf(leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: high}))
 		}
 		const counter = "{job}:fence"
 		wantNone(t, b.m.Set(counter, "soon"))
-		if err := raise(); !errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrUnknownOutcome) {
-			t.Errorf("error %v, want one that is sure and does not pass", err)
-		}
+		sure := raise()
+		wantIs(t, sure, driver.ErrPermanent)
+		check.IsNot(t, sure, locker.ErrUnknownOutcome)
 		b.drv.Then(faultdriver.Fault{Late: time.Second})
-		err := raise()
-		wantIs(t, err, locker.ErrUnknownOutcome)
-		wantIs(t, err, driver.ErrPermanent)
+		wantIs(t, raise(), locker.ErrUnknownOutcome, driver.ErrPermanent)
 		b.m.Del(counter)
 		b.drv.WaitLate()
 		if got, err := b.m.Get(counter); err != nil || got == "" {
 			t.Errorf("the late send left the counter %q, %v", got, err)
 		}
 		wantNone(t, lock.Release(t.Context()))
-		if next := b.acquire(t, locker.Request{Fenced: true}); next.Fence() != high+1 {
-			t.Errorf("the next holder has the token %d, it was raised to %d", next.Fence(), high)
-		}
+		check.Equal(t, "token of the next holder", b.acquire(t, locker.Request{Fenced: true}).Fence(), high+1)
 	})
 }
 
@@ -250,9 +226,7 @@ func TestLockOfAnotherStrategy(t *testing.T) {
 				}
 			}
 			wantIs(t, lock.Release(t.Context()), locker.ErrLost)
-			if after := b.m.Dump(); after != before {
-				t.Errorf("%s had\n%s, and now there is\n%s", other.name, before, after)
-			}
+			check.Equal(t, "data of "+other.name, b.m.Dump(), before)
 			b.m.FlushAll()
 		}
 	})
@@ -268,38 +242,30 @@ func (m *miscounts) EvalMany(context.Context, []driver.Call) []driver.Result { r
 
 // A batch with the wrong number of results renews nothing.
 func TestBatchWithTheWrongNumberOfResults(t *testing.T) {
-	t.Parallel()
 	yes := driver.Result{Reply: locker.Must(driver.NewReply(int64(1)))}
-	for what, results := range map[string][]driver.Result{"none": nil, "too few": {yes}, "too many": {yes, yes, yes}} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := locker.Must(single.New(&miscounts{newBench(t).drv, results}, single.Config{}))
-				one := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "one", TTL: time.Minute}))
-				two := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "two", TTL: time.Minute}))
-				until := one.Deadline()
-				sleep(time.Second)
-				for _, err := range lease.RenewBatch(t.Context(), []lease.Hold{one.Hold(), two.Hold()}) {
-					wantIs(t, err, locker.ErrUnknownOutcome)
-				}
-				if !one.Deadline().Equal(until) || !two.Deadline().Equal(until) {
-					t.Errorf("the Deadlines are %v and %v, want %v", one.Deadline(), two.Deadline(), until)
-				}
-				wantNone(t, one.Release(t.Context()))
-				wantNone(t, two.Release(t.Context()))
-			})
-		})
-	}
+	tests := map[string][]driver.Result{"none": nil, "too few": {yes}, "too many": {yes, yes, yes}}
+	check.EachInFakeTime(t, tests, func(t *testing.T, results []driver.Result) {
+		l := locker.Must(single.New(&miscounts{newBench(t).drv, results}, single.Config{}))
+		one := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "one", TTL: time.Minute}))
+		two := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "two", TTL: time.Minute}))
+		until := one.Deadline()
+		sleep(time.Second)
+		for _, err := range lease.RenewBatch(t.Context(), []lease.Hold{one.Hold(), two.Hold()}) {
+			wantIs(t, err, locker.ErrUnknownOutcome)
+		}
+		if !one.Deadline().Equal(until) || !two.Deadline().Equal(until) {
+			t.Errorf("the Deadlines are %v and %v, want %v", one.Deadline(), two.Deadline(), until)
+		}
+		wantNone(t, one.Release(t.Context()))
+		wantNone(t, two.Release(t.Context()))
+	})
 }
 
 // The owner in ctx is validated like the one in the Request.
 func TestOwnerOfContextTooLong(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		ctx := locker.WithOwner(t.Context(), strings.Repeat("o", locker.MaxNameLen+1))
-		_, err := b.Acquire(ctx, locker.Request{Name: name})
-		wantIs(t, err, locker.ErrInvalid)
-		if b.drv.Sent() != 0 {
-			t.Error("it was sent all the same")
-		}
+		wantIs(t, check.ErrOf(b.Acquire(ctx, locker.Request{Name: name})), locker.ErrInvalid)
+		check.Equal(t, "commands", b.drv.Sent(), 0)
 	})
 }

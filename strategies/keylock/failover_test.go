@@ -67,15 +67,9 @@ func lostInFailover(t *testing.T, c clients.Client, delay time.Duration, replica
 	replica := redistest.StartReplica(t, master, addr)
 	l := locker.Must(single.New(c.Open(t, master.Addr()), single.Config{MinReplicas: replicas}))
 	for range 3 { // connections and scripts are there
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: "warm"})
-		if err != nil {
-			t.Fatalf("acquire: %v", err)
-		}
-		wantNone(t, lock.Release(t.Context()))
+		wantNone(t, locker.Must(l.Acquire(t.Context(), locker.Request{Name: "warm"})).Release(t.Context()))
 	}
-	if _, err := l.Acquire(t.Context(), locker.Request{Name: name}); err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
+	locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 	wantNone(t, master.Kill())
 	replica.MustCommand(t, "REPLICAOF", "NO", "ONE")
 	return replica.MustCommand(t, "EXISTS", name) == int64(0)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -22,7 +23,7 @@ import (
 func TestWhoIsNextAfterARelease(t *testing.T) {
 	t.Parallel()
 	const own, other = "own", "other"
-	strategies := map[string]func(driver.Driver) (locker.Locker, error){
+	strategies := map[string]opener{
 		"single":         func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) },
 		"fair single":    fairLocks["single"],
 		"reentrant":      func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) },
@@ -54,14 +55,11 @@ func TestWhoIsNextAfterARelease(t *testing.T) {
 				held := locker.Must(l.Acquire(t.Context(), req))
 				since := time.Now().Add(-time.Minute)
 				try := func(id string) error {
-					ctx := lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: since.Add(time.Duration(slices.Index(tt.waiting, id)) * time.Second)})
-					_, err := l.Acquire(ctx, req)
-					return err
+					place := time.Duration(slices.Index(tt.waiting, id)) * time.Second
+					return check.ErrOf(l.Acquire(lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: since.Add(place)}), req))
 				}
 				for _, id := range tt.waiting {
-					if err := try(id); !errors.Is(err, locker.ErrNotAcquired) {
-						t.Fatal(err)
-					}
+					wantIs(t, try(id), locker.ErrNotAcquired)
 				}
 				op := tt.op
 				op.Kind = lease.OpRelease
@@ -69,26 +67,27 @@ func TestWhoIsNextAfterARelease(t *testing.T) {
 				if s[:4] == "fair" {
 					want = tt.fair
 				}
-				if term, err := leaseOf(held).Do(t.Context(), op); err != nil || term.Others != want {
-					t.Errorf("the release found out %v, %v, want %v", term.Others, err, want)
-				}
+				wantOthers(t, held, op, want)
 				if tt.woken == "" {
 					return
 				}
 				for _, id := range tt.waiting {
-					if id == tt.woken || id == "" {
-						continue
-					}
-					if err := try(id); !errors.Is(err, locker.ErrNotAcquired) {
-						t.Errorf("%s acquired the lock that %s was woken for: %v", id, tt.woken, err)
+					if id != tt.woken && id != "" {
+						check.Error(t, id+", while another was woken", try(id), locker.ErrNotAcquired)
 					}
 				}
-				if err := try(tt.woken); err != nil {
-					t.Errorf("the one that was woken: %v", err)
-				}
+				check.Error(t, "the one that was woken", try(tt.woken))
 			})
 		}
 	}
+}
+
+// wantOthers releases held, and demands what the release finds out about the waiters.
+func wantOthers(t *testing.T, held *locker.Lock, op lease.Op, want lease.Others) {
+	t.Helper()
+	term, err := leaseOf(held).Do(t.Context(), op)
+	wantNone(t, err)
+	check.Equal(t, "the release found out", term.Others, want)
 }
 
 // If a waiter gives up that a release counted on, a second release passes the lock on, though it
@@ -138,27 +137,19 @@ func TestAcquirePassesItsPlaceOn(t *testing.T) {
 				}
 				refused := func(ctx context.Context) {
 					t.Helper()
-					if _, err := l.Acquire(ctx, req); !errors.Is(err, locker.ErrNotAcquired) {
-						t.Fatalf("%v, want ErrNotAcquired", err)
-					}
+					wantIs(t, check.ErrOf(l.Acquire(ctx, req)), locker.ErrNotAcquired)
 				}
 				first, other := ctx("own", time.Second, 2*time.Second), ctx("other", 3*time.Second, 0)
 				if held {
 					before := locker.Must(l.Acquire(t.Context(), req))
 					refused(first)
-					if err := before.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, before.Release(t.Context()))
 				}
 				lock := locker.Must(l.Acquire(first, req))
 				refused(other)
-				if err := lock.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, lock.Release(t.Context()))
 				refused(other)
-				if _, err := l.Acquire(ctx("own", 2*time.Second, 0), req); err != nil {
-					t.Errorf("the next one of the process: %v", err)
-				}
+				check.Error(t, "the next one of the process", check.ErrOf(l.Acquire(ctx("own", 2*time.Second, 0), req)))
 			})
 		}
 	}
@@ -173,13 +164,9 @@ func TestReadersAreOthers(t *testing.T) {
 		held := locker.Must(l.Acquire(t.Context(), req))
 		if want != lease.OthersNone {
 			waits := lease.WithWaiting(t.Context(), lease.Waiting{ID: "other", Since: time.Now()})
-			if _, err := l.Acquire(waits, locker.Request{Name: name, Mode: locker.Shared}); !errors.Is(err, locker.ErrNotAcquired) {
-				t.Fatal(err)
-			}
+			wantIs(t, check.ErrOf(l.Acquire(waits, locker.Request{Name: name, Mode: locker.Shared})), locker.ErrNotAcquired)
 		}
-		if term, err := leaseOf(held).Do(t.Context(), lease.Op{Kind: lease.OpRelease}); err != nil || term.Others != want {
-			t.Errorf("the release found out %v, %v, want %v", term.Others, err, want)
-		}
+		wantOthers(t, held, lease.Op{Kind: lease.OpRelease}, want)
 	}
 }
 
@@ -193,14 +180,10 @@ func TestLateAttemptLeavesThePlace(t *testing.T) {
 	held := locker.Must(l.Acquire(t.Context(), req))
 	refused := func(w lease.Waiting) {
 		t.Helper()
-		if _, err := l.Acquire(lease.WithWaiting(t.Context(), w), req); !errors.Is(err, locker.ErrNotAcquired) {
-			t.Fatal(err)
-		}
+		wantIs(t, check.ErrOf(l.Acquire(lease.WithWaiting(t.Context(), w), req)), locker.ErrNotAcquired)
 	}
 	refused(lease.Waiting{ID: "other", Since: time.Now()})
 	refused(lease.Waiting{ID: "other", Since: time.Now(), Until: time.Now().Add(time.Millisecond)})
 	time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the server has a clock of its own
-	if term, err := leaseOf(held).Do(t.Context(), lease.Op{Kind: lease.OpRelease}); err != nil || term.Others != lease.OthersWoken {
-		t.Errorf("the release found out %v, %v, want that it woke the waiter", term.Others, err)
-	}
+	wantOthers(t, held, lease.Op{Kind: lease.OpRelease}, lease.OthersWoken)
 }

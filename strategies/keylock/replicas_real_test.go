@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -21,9 +22,7 @@ func TestEachRenewalWrites(t *testing.T) {
 	offset := func() (n int64) { // how much the master has written so far
 		info, _ := master.MustCommand(t, "INFO", "replication").(string)
 		_, after, _ := strings.Cut(info, "master_repl_offset:")
-		if _, err := fmt.Sscan(after, &n); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, check.ErrOf(fmt.Sscan(after, &n)))
 		return n
 	}
 	for _, s := range strategies {

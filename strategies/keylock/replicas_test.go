@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -18,68 +19,46 @@ import (
 var wantsOne = settings{replicas: 1}
 
 func TestAcquireThatNoReplicaHasIsGivenBack(t *testing.T) {
-	t.Parallel()
-	for _, fenced := range []bool{false, true} {
-		t.Run(map[bool]string{false: "plain", true: "fenced"}[fenced], func(t *testing.T) {
-			eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
-				b.frozen.Store(true)
-				_, err := b.Acquire(t.Context(), locker.Request{Name: name, Fenced: fenced})
-				wantShortfall(t, err)
-				b.wantFree(t)
-				b.frozen.Store(false)
-				lock := b.acquire(t, locker.Request{Fenced: fenced})
-				wantNone(t, lock.Release(t.Context()))
-				b.wantFree(t)
-			})
-		})
-	}
+	eachCase(t, wantsOne, map[string]bool{"plain": false, "fenced": true}, func(t *testing.T, b *bench, fenced bool) {
+		b.frozen.Store(true)
+		wantShortfall(t, check.ErrOf(b.Acquire(t.Context(), locker.Request{Name: name, Fenced: fenced})))
+		b.wantFree(t)
+		b.frozen.Store(false)
+		wantNone(t, b.acquire(t, locker.Request{Fenced: fenced}).Release(t.Context()))
+		b.wantFree(t)
+	})
 }
 
 // The repeated send finds its own token and writes nothing: what WAIT says behind it is of no
 // account.
 func TestAcquireFoundToBeDoneIsConfirmed(t *testing.T) {
-	t.Parallel()
-	for what, plan := range map[string][]faultdriver.Fault{
-		"reply lost": {{Lose: true}}, "two replies lost": {{Lose: true}, {Lose: true}}, "reply of the confirmation lost": {{Lose: true}, {}, {Lose: true}},
-	} {
-		for _, frozen := range []bool{true, false} {
-			t.Run(what+map[bool]string{true: ", frozen", false: ""}[frozen], func(t *testing.T) {
-				eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
-					b.frozen.Store(frozen)
-					b.drv.Then(plan...)
-					lock, err := b.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
-					if frozen {
-						wantShortfall(t, err)
-						b.wantFree(t)
-						return
-					}
-					wantNone(t, err)
-					wantNone(t, lock.Release(t.Context()))
-				})
-			})
-		}
-	}
+	eachCase(t, wantsOne, map[string][]faultdriver.Fault{
+		"reply lost":                     {{Lose: true}},
+		"two replies lost":               {{Lose: true}, {Lose: true}},
+		"reply of the confirmation lost": {{Lose: true}, {}, {Lose: true}},
+	}, func(t *testing.T, b *bench, plan []faultdriver.Fault) {
+		req := locker.Request{Name: name, Fenced: true}
+		b.drv.Then(plan...)
+		wantNone(t, locker.Must(b.Acquire(t.Context(), req)).Release(t.Context()))
+		b.frozen.Store(true)
+		b.drv.Then(plan...)
+		wantShortfall(t, check.ErrOf(b.Acquire(t.Context(), req)))
+		b.wantFree(t)
+	})
 }
 
 func TestResumeThatNoReplicaHasIsUndone(t *testing.T) {
-	t.Parallel()
-	for what, plan := range map[string][]faultdriver.Fault{"answered": nil, "reply lost": {{Lose: true}}} {
-		t.Run(what, func(t *testing.T) {
-			eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
-				lock := b.acquire(t, locker.Request{TTL: time.Minute})
-				b.frozen.Store(true)
-				b.drv.Then(plan...)
-				_, err := locker.Resume(t.Context(), b, lock.Handle())
-				wantShortfall(t, err)
-				b.frozen.Store(false)
-				time.Sleep(time.Second) //nolint:forbidigo // fake time
-				wantNone(t, lock.Renew(t.Context(), 0))
-				resumed, err := locker.Resume(t.Context(), b, lock.Handle())
-				wantNone(t, err)
-				wantNone(t, resumed.Release(t.Context()))
-			})
-		})
-	}
+	tests := map[string][]faultdriver.Fault{"answered": nil, "reply lost": {{Lose: true}}}
+	eachCase(t, wantsOne, tests, func(t *testing.T, b *bench, plan []faultdriver.Fault) {
+		lock := b.acquire(t, locker.Request{TTL: time.Minute})
+		b.frozen.Store(true)
+		b.drv.Then(plan...)
+		wantShortfall(t, check.ErrOf(locker.Resume(t.Context(), b, lock.Handle())))
+		b.frozen.Store(false)
+		time.Sleep(time.Second) //nolint:forbidigo // fake time
+		wantNone(t, lock.Renew(t.Context(), 0))
+		wantNone(t, locker.Must(locker.Resume(t.Context(), b, lock.Handle())).Release(t.Context()))
+	})
 }
 
 func TestRenewThatNoReplicaHasKeepsTheDeadline(t *testing.T) {
@@ -96,9 +75,7 @@ func TestRenewThatNoReplicaHasKeepsTheDeadline(t *testing.T) {
 		// Not even one that changes nothing at the server may count unless it was written.
 		wantNone(t, lock.Renew(t.Context(), time.Second))
 		wantNone(t, lock.Renew(t.Context(), 0))
-		if got := lock.Deadline().Sub(before); got < 9*time.Second {
-			t.Errorf("the Deadline moved by %v", got)
-		}
+		check.AtLeast(t, "time by which the Deadline moved", lock.Deadline().Sub(before), 9*time.Second)
 		if lock.Hold().Batch() != nil {
 			t.Error("its renewals travel with others, where no WAIT speaks for them")
 		}
@@ -127,33 +104,26 @@ func TestReleaseAndRefusalNeedNoReplica(t *testing.T) {
 }
 
 func TestUpgradeThatNoReplicaHasIsOpen(t *testing.T) {
-	t.Parallel()
-	for what, plan := range map[string][]faultdriver.Fault{"answered": nil, "reply lost": {{Lose: true}}} {
-		t.Run(what, func(t *testing.T) {
-			eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
-				lock, err := b.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared})
-				if errors.Is(err, errors.ErrUnsupported) {
-					return
-				}
-				wantNone(t, err)
-				b.frozen.Store(true)
-				b.drv.Then(plan...)
-				err = lock.Upgrade(t.Context())
-				wantIs(t, err, locker.ErrUnknownOutcome)
-				wantIs(t, err, locker.ErrNotReplicated)
-				if lock.Mode() != locker.Shared || lock.Err() != nil {
-					t.Errorf("it is held %v, %v", lock.Mode(), lock.Err())
-				}
-				wantNone(t, lock.Downgrade(t.Context()))
-				b.frozen.Store(false)
-				wantNone(t, lock.Upgrade(t.Context()))
-				if lock.Mode() != locker.Exclusive {
-					t.Error("it is not held exclusively after an upgrade")
-				}
-				wantNone(t, lock.Release(t.Context()))
-			})
-		})
-	}
+	tests := map[string][]faultdriver.Fault{"answered": nil, "reply lost": {{Lose: true}}}
+	eachCase(t, wantsOne, tests, func(t *testing.T, b *bench, plan []faultdriver.Fault) {
+		lock, err := b.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared})
+		if errors.Is(err, errors.ErrUnsupported) {
+			return
+		}
+		wantNone(t, err)
+		b.frozen.Store(true)
+		b.drv.Then(plan...)
+		err = lock.Upgrade(t.Context())
+		wantIs(t, err, locker.ErrUnknownOutcome, locker.ErrNotReplicated)
+		if lock.Mode() != locker.Shared || lock.Err() != nil {
+			t.Errorf("it is held %v, %v", lock.Mode(), lock.Err())
+		}
+		wantNone(t, lock.Downgrade(t.Context()))
+		b.frozen.Store(false)
+		wantNone(t, lock.Upgrade(t.Context()))
+		check.Equal(t, "mode after an upgrade", lock.Mode(), locker.Exclusive)
+		wantNone(t, lock.Release(t.Context()))
+	})
 }
 
 // A refused WAIT ends the attempt: sent again the script would run again, and the WAIT be refused
@@ -165,14 +135,9 @@ func TestAcquireWhoseWaitIsRefused(t *testing.T) {
 		b.drv.Acks = nil
 		start := time.Now()
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name})
-		if took := time.Since(start); took > 0 {
-			t.Errorf("it went on for %v", took)
-		}
-		wantIs(t, err, locker.ErrUnknownOutcome)
-		wantIs(t, err, refused)
-		if driver.Transient(err) {
-			t.Errorf("error %v passes", err)
-		}
+		check.Equal(t, "time that it took", time.Since(start), 0)
+		wantIs(t, err, locker.ErrUnknownOutcome, refused)
+		check.Equal(t, "passes", driver.Transient(err), false)
 		b.wantFree(t)
 	})
 }
@@ -241,9 +206,7 @@ func TestReplicasThatCannotBeHad(t *testing.T) {
 		b.drv.Then()
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Second}) // its attempts have 333 ms
 		wantIs(t, err, locker.ErrInvalid)
-		if b.drv.Sent() != 0 {
-			t.Errorf("%s: something was sent", s.name)
-		}
+		check.Equal(t, s.name+": commands", b.drv.Sent(), 0)
 	}
 }
 
@@ -252,15 +215,11 @@ func TestWaiterOutlastsAShortfall(t *testing.T) {
 		l := locker.Chain(b.Locker, locker.Must(retry.New(retry.Config{})))
 		b.frozen.Store(true)
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 5 * time.Second})
-		wantIs(t, err, locker.ErrNotReplicated)
-		wantIs(t, err, locker.ErrMaxWait)
+		wantIs(t, err, locker.ErrNotReplicated, locker.ErrMaxWait)
 		time.AfterFunc(5*time.Second, func() { b.frozen.Store(false) })
 		start := time.Now()
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: time.Minute})
-		wantNone(t, err)
-		if took := time.Since(start); took < 5*time.Second || took > 10*time.Second {
-			t.Errorf("acquired after %v, want one soon after the replica is back", took)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: time.Minute}))
+		check.Within(t, "time until the acquire", time.Since(start), 5*time.Second, 10*time.Second)
 		wantNone(t, lock.Release(t.Context()))
 	})
 }
@@ -268,22 +227,18 @@ func TestWaiterOutlastsAShortfall(t *testing.T) {
 func TestWatchdogOutlastsAShortfall(t *testing.T) {
 	eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
 		l := locker.Chain(b.Locker, locker.Must(watchdog.New(watchdog.Config{})))
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: 30 * time.Second})
-		wantNone(t, err)
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: 30 * time.Second}))
 		b.frozen.Store(true)
 		time.Sleep(25 * time.Second) //nolint:forbidigo // fake time
 		b.frozen.Store(false)
 		time.Sleep(25 * time.Second) //nolint:forbidigo // fake time
-		if lock.Err() != nil {
-			t.Errorf("lost though the replica came back in time: %v", lock.Err())
-		}
+		check.Error(t, "the replica came back in time", lock.Err())
 		b.frozen.Store(true)
 		before := lock.Deadline()
 		<-lock.Done()
 		if now := time.Now(); now.Before(before) || now.After(before.Add(time.Second)) {
 			t.Errorf("it ended %v after its Deadline", now.Sub(before))
 		}
-		wantIs(t, lock.Err(), locker.ErrLost)
-		wantIs(t, lock.Err(), locker.ErrNotReplicated) // why it was not renewed
+		wantIs(t, lock.Err(), locker.ErrLost, locker.ErrNotReplicated) // why it was not renewed
 	})
 }

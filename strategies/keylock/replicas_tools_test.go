@@ -9,11 +9,12 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -49,14 +50,19 @@ var strategies = []struct {
 	}},
 }
 
+// opener makes a Locker over a driver.
+type opener = func(driver.Driver) (locker.Locker, error)
+
 // fairLocks are those with a strict order of waiters.
-var fairLocks = map[string]func(driver.Driver) (locker.Locker, error){
+var fairLocks = map[string]opener{
 	"single":    func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{Fair: true}) },
 	"reentrant": func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{Fair: true}) },
 	"semaphore": func(d driver.Driver) (locker.Locker, error) { return semaphore.New(d, semaphore.Config{Permits: 1}) },
 }
 
 const name = "job"
+
+var wantNone, wantIs, leaseOf, sleep = check.OK, check.Is, locktest.LeaseOf, locktest.Sleep
 
 // bench is a server in memory whose time is the test's, and a Locker on it that wants one replica.
 // There are replicas, which may be frozen: then WAIT counts them for a script that wrote nothing,
@@ -84,6 +90,16 @@ func eachStrategy(t *testing.T, s settings, f func(t *testing.T, b *bench)) {
 	}
 }
 
+// eachCase runs f for each entry of a table and each strategy, in fake time.
+func eachCase[T any](t *testing.T, s settings, tests map[string]T, f func(t *testing.T, b *bench, tt T)) {
+	t.Parallel()
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) {
+			eachStrategy(t, s, func(t *testing.T, b *bench) { f(t, b, tt) })
+		})
+	}
+}
+
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	m := clients.NewMemory(t)
@@ -99,14 +115,18 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
+// benchOf returns a bench of a Locker that open makes.
+func benchOf(t *testing.T, open opener) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.Locker = locker.Must(open(b.drv))
+	return b
+}
+
 func (b *bench) acquire(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
 	req.Name = name
-	lock, err := b.Acquire(t.Context(), req)
-	if err != nil {
-		t.Fatalf("acquire: %v", err)
-	}
-	return lock
+	return locker.Must(b.Acquire(t.Context(), req))
 }
 
 // wantFree waits in fake time until the key is gone.
@@ -125,32 +145,7 @@ func wantShortfall(t *testing.T, err error) {
 	if short, ok := errors.AsType[*locker.ReplicaError](err); !ok || short.Acked != 0 || short.Wanted != 1 || short.Within <= 0 {
 		t.Errorf("got error %v, want a ReplicaError of 0 of 1", err)
 	}
-	for _, not := range []error{locker.ErrNotAcquired, locker.ErrNotHeld, locker.ErrUnknownOutcome} {
-		if errors.Is(err, not) {
-			t.Errorf("error %v matches %v", err, not)
-		}
-	}
-	if !errors.Is(err, locker.ErrNotReplicated) || !driver.Transient(err) {
-		t.Errorf("error %v does not match ErrNotReplicated, or does not pass", err)
-	}
-}
-
-func wantNone(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("error %v, want none", err)
-	}
-}
-
-func wantIs(t *testing.T, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("error %v does not match %v", err, target)
-	}
-}
-
-// leaseOf returns the Lease inside lock. It sends commands even after the Lock has ended.
-func leaseOf(lock *locker.Lock) (found lease.Lease) {
-	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
-	return found
+	wantIs(t, err, locker.ErrNotReplicated)
+	check.IsNot(t, err, locker.ErrNotAcquired, locker.ErrNotHeld, locker.ErrUnknownOutcome)
+	check.Equal(t, "passes", driver.Transient(err), true)
 }

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -15,20 +16,14 @@ import (
 func TestResumeKeepsTheLongerLease(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		for _, renewed := range []time.Duration{0, time.Hour} {
-			lock, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: 30 * time.Second})
-			wantNone(t, err)
+			lock := locker.Must(b.Acquire(t.Context(), locker.Request{Name: name, TTL: 30 * time.Second}))
 			wantNone(t, lock.Renew(t.Context(), renewed))
 			time.Sleep(10 * time.Second) //nolint:forbidigo // fake time
 			start := time.Now()
-			resumed, err := locker.Resume(t.Context(), b, lock.Handle())
-			wantNone(t, err)
-			if got := resumed.Deadline().Sub(start); got > 30*time.Second || got < 29*time.Second {
-				t.Errorf("renewed for %v: the Deadline is %v from the resume; want the handle's TTL, less drift", renewed, got)
-			}
+			resumed := locker.Must(locker.Resume(t.Context(), b, lock.Handle()))
+			check.Within(t, "Deadline, less drift", resumed.Deadline().Sub(start), 29*time.Second, 30*time.Second)
 			want := max(30*time.Second, renewed-10*time.Second)
-			if left := b.m.TTL(name); left < want-time.Second || left > want {
-				t.Errorf("renewed for %v: %v are left at the server; want %v", renewed, left, want)
-			}
+			check.Within(t, "TTL at the server", b.m.TTL(name), want-time.Second, want)
 			wantNone(t, resumed.Release(t.Context()))
 		}
 	})
@@ -48,9 +43,7 @@ func TestTransfer(t *testing.T) {
 			lock := b.acquire(t, tt.req)
 			wantNone(t, lock.Renew(t.Context(), time.Hour))
 			g, ok := leaseOf(lock).(lease.Transferable).Transfer()
-			if ok != tt.want {
-				t.Errorf("%s: %v, want %v", what, ok, tt.want)
-			}
+			check.Equal(t, what, ok, tt.want)
 			if ok && (g.Name != name || g.Token != lock.Handle().Grant().Token || g.TTL != lock.TTL() || !g.Deadline.Equal(lock.Deadline()) || g.Fence != 0) {
 				t.Errorf("%s: a Grant of %v until %v, want those of %v until %v", what, g, g.Deadline, lock, lock.Deadline())
 			}

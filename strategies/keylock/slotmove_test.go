@@ -2,15 +2,16 @@ package keylock_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -33,23 +34,14 @@ func (d splitSlot) EvalAcked(
 
 // While the keys of the lock and of its queue are on two nodes, locks work without the queue.
 func TestSlotOnTheMove(t *testing.T) {
-	t.Parallel()
-	for what, cfg := range map[string]single.Config{"default": {}, "fair": {Fair: true}, "replicas": {MinReplicas: 1}} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := locker.Must(single.New(splitSlot{clients.OpenMemory(t, clients.NewMemory(t))}, cfg))
-				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Minute}))
-				_, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
-				if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Left == 0 {
-					t.Errorf("a second acquire: %v, want it refused", err)
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
+	tests := map[string]single.Config{"default": {}, "fair": {Fair: true}, "replicas": {MinReplicas: 1}}
+	check.EachInFakeTime(t, tests, func(t *testing.T, cfg single.Config) {
+		l := locker.Must(single.New(splitSlot{clients.OpenMemory(t, clients.NewMemory(t))}, cfg))
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Minute}))
+		refusal := locktest.Refusal(t, check.ErrOf(l.Acquire(t.Context(), locker.Request{Name: "job"})))
+		check.AtLeast(t, "time that is left", refusal.Left, 1)
+		check.OK(t, lock.Release(t.Context()))
+	})
 }
 
 // slowSplitSlot answers TRYAGAIN so late, for the first time, that nothing more is sent in the same
@@ -78,9 +70,7 @@ func TestSlowSlotOnTheMove(t *testing.T) {
 		d := &slowSplitSlot{splitSlot: splitSlot{clients.OpenMemory(t, clients.NewMemory(t))}}
 		l := locker.Must(single.New(d, single.Config{AttemptTimeout: time.Second, ReleaseTimeout: 10 * time.Second}))
 		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Minute}))
-		if err := lock.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, lock.Release(t.Context()))
 		locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Minute}))
 	})
 }

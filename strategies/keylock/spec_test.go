@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -35,9 +36,7 @@ func TestSpecIsChecked(t *testing.T) {
 		"no ParseValue":   {Name: "x", Acquire: s, Renew: s, Release: s, NewValue: value},
 		"no ParsePermits": {Name: "x", Acquire: s, Renew: s, Release: s, Permits: 1},
 	} {
-		if _, err := keylock.New(silentDriver{}, keylock.Config{}, spec); !errors.Is(err, locker.ErrInvalid) {
-			t.Errorf("%s: error %v; want ErrInvalid", what, err)
-		}
+		check.Error(t, what, check.ErrOf(keylock.New(silentDriver{}, keylock.Config{}, spec)), locker.ErrInvalid)
 	}
 }
 
@@ -53,13 +52,9 @@ func TestMissingScripts(t *testing.T) {
 		"Shared":     {Name: "a", Mode: locker.Shared},
 		"Resume":     {Name: "a", Resume: handle},
 	} {
-		if _, err := l.Acquire(t.Context(), req); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("without %s: error %v", what, err)
-		}
+		check.Error(t, "without "+what, check.ErrOf(l.Acquire(t.Context(), req)), errors.ErrUnsupported)
 	}
-	if _, err := l.Inspect(t.Context(), "a"); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("without Inspect: error %v", err)
-	}
+	check.Error(t, "without Inspect", check.ErrOf(l.Inspect(t.Context(), "a")), errors.ErrUnsupported)
 }
 
 // No prefix makes a good name the key of another lock's queue or counter, or a key without a slot
@@ -80,9 +75,7 @@ func TestPrefixMakesNoBadKey(t *testing.T) {
 			if e, ok := errors.AsType[*locker.InvalidError](err); !ok || e.What != name+".Config.Prefix with Request.Name" {
 				t.Errorf("%s: prefix %q, name %q: error %v, want an InvalidError of the prefix with the name", name, tt.prefix, tt.name, err)
 			}
-			if _, err := locker.Inspect(t.Context(), l, tt.name); !errors.Is(err, locker.ErrInvalid) {
-				t.Errorf("%s: prefix %q, name %q: Inspect: %v", name, tt.prefix, tt.name, err)
-			}
+			check.Error(t, "Inspect", check.ErrOf(locker.Inspect(t.Context(), l, tt.name)), locker.ErrInvalid)
 		}
 	}
 }

@@ -2,12 +2,11 @@ package keylock_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -37,29 +36,21 @@ func (d *stuck) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 // A release that could not be sent in time is sent again. It is a success only if the first send
 // that may have ended the hold began before the Deadline.
 func TestReleaseNotSentInTime(t *testing.T) {
-	t.Parallel()
-	for what, tt := range map[string]struct {
+	type test struct {
 		held      time.Duration // until the release
 		losesNext bool
-		want      error
-	}{
+		want      []error
+	}
+	check.EachInFakeTime(t, map[string]test{
 		"held":                  {held: 0},
 		"held, a lost reply":    {held: 0, losesNext: true},
-		"expired":               {held: 1500 * time.Millisecond, want: locker.ErrLost},
-		"expired, a lost reply": {held: 1500 * time.Millisecond, losesNext: true, want: locker.ErrLost},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				d := &stuck{Driver: clients.OpenMemory(t, clients.NewMemory(t)), losesNext: tt.losesNext}
-				l := locker.Must(single.New(d, single.Config{AttemptTimeout: time.Second, ReleaseTimeout: 10 * time.Second}))
-				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: 2 * time.Second}))
-				time.Sleep(tt.held) //nolint:forbidigo // fake time
-				err := lock.Release(t.Context())
-				if !errors.Is(err, tt.want) {
-					t.Errorf("Release: error %v, want %v", err, tt.want)
-				}
-			})
-		})
-	}
+		"expired":               {held: 1500 * time.Millisecond, want: []error{locker.ErrLost}},
+		"expired, a lost reply": {held: 1500 * time.Millisecond, losesNext: true, want: []error{locker.ErrLost}},
+	}, func(t *testing.T, tt test) {
+		d := &stuck{Driver: clients.OpenMemory(t, clients.NewMemory(t)), losesNext: tt.losesNext}
+		l := locker.Must(single.New(d, single.Config{AttemptTimeout: time.Second, ReleaseTimeout: 10 * time.Second}))
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: 2 * time.Second}))
+		time.Sleep(tt.held) //nolint:forbidigo // fake time
+		wantIs(t, lock.Release(t.Context()), tt.want...)
+	})
 }

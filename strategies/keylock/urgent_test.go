@@ -32,8 +32,7 @@ func TestUrgentCalls(t *testing.T) {
 		u := &urgency{Driver: b.drv}
 		b.Locker = locker.Must(b.new(u, settings{}))
 		lock := b.acquire(t, locker.Request{})
-		resumed, err := locker.Resume(t.Context(), b, lock.Handle())
-		wantNone(t, err)
+		resumed := locker.Must(locker.Resume(t.Context(), b, lock.Handle()))
 		wantNone(t, resumed.Renew(t.Context(), 0))
 		wantNone(t, resumed.Release(t.Context()))
 		if want := []bool{false, true, true, true}; !slices.Equal(u.calls, want) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
@@ -56,9 +57,7 @@ func TestCleanUpAtTheGate(t *testing.T) {
 			}))
 		}
 		time.Sleep(40 * time.Second)
-		if within5.Load() < 50 {
-			t.Errorf("of 50 keys %d were removed within 5 s, %d at all", within5.Load(), ever.Load())
-		}
+		check.AtLeast(t, fmt.Sprintf("of %d removed keys, those within 5 s", ever.Load()), within5.Load(), 50)
 		ever.Store(0)
 		for i := range 50 {
 			resolve.CleanUp(s, heldResidue(fmt.Sprint("close", i), time.Second, func() { ever.Add(1) }))
@@ -144,76 +143,56 @@ func TestFrozenNodeDelaysNoKnownHold(t *testing.T) {
 // TestRefusedRemovals checks that removals of holds known to be there are repeated within the
 // budget while a server refuses them, and that all are removed soon after.
 func TestRefusedRemovals(t *testing.T) {
-	t.Parallel()
-	for name, refusal := range map[string]error{
+	check.EachInFakeTime(t, map[string]error{
 		"read-only replica": serverError("READONLY You can't write against a read only replica."),
 		"no connection":     driver.NotSent(errors.New("connection refused")),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				const holds = 5000
-				var recovered atomic.Bool
-				var removed atomic.Int64
-				s := newServer(func(context.Context, string, int) (bool, error) {
-					if !recovered.Load() {
-						return false, refusal
-					}
-					return true, nil
-				})
-				for i := range holds {
-					resolve.CleanUp(s, heldResidue(fmt.Sprint(i), time.Second, func() { removed.Add(1) }))
-				}
-				time.Sleep(15 * time.Second)
-				if rate := s.sent(5*time.Second, 15*time.Second) / 10; rate > 1000 {
-					t.Errorf("%d scripts a second while all are refused, want 1,000 at most", rate)
-				}
-				recovered.Store(true)
-				time.Sleep(10 * time.Second)
-				if n := removed.Load(); n < holds {
-					t.Errorf("%d of %d holds were removed within 10 s of the server's recovery", n, holds)
-				}
-				if err := s.Close(); err != nil {
-					t.Errorf("Close: %v", err)
-				}
-			})
+	}, func(t *testing.T, refusal error) {
+		const holds = 5000
+		var recovered atomic.Bool
+		var removed atomic.Int64
+		s := newServer(func(context.Context, string, int) (bool, error) {
+			if !recovered.Load() {
+				return false, refusal
+			}
+			return true, nil
 		})
-	}
+		for i := range holds {
+			resolve.CleanUp(s, heldResidue(fmt.Sprint(i), time.Second, func() { removed.Add(1) }))
+		}
+		time.Sleep(15 * time.Second)
+		check.AtMost(t, "scripts a second while all are refused", s.sent(5*time.Second, 15*time.Second)/10, 1000)
+		recovered.Store(true)
+		time.Sleep(10 * time.Second)
+		check.AtLeast(t, "holds removed within 10 s of the recovery", removed.Load(), holds)
+		check.OK(t, s.Close())
+	})
 }
 
 // TestCloseWaitsBesideARelease checks that Close waits for the clean-up of an acquire under way
 // where a release of unknown outcome, which Close does not wait for, runs the cleaner.
 func TestCloseWaitsBesideARelease(t *testing.T) {
-	t.Parallel()
-	for _, released := range []bool{false, true} {
-		t.Run(fmt.Sprint("released: ", released), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var removed atomic.Bool
-				s := newServer(func(_ context.Context, key string, _ int) (bool, error) {
-					time.Sleep(100 * time.Millisecond)
-					if key == "released" {
-						return false, errCut
-					}
-					return true, nil
-				})
-				if err := s.BeginAcquire(); err != nil {
-					t.Fatal(err)
-				}
-				closed := make(chan error, 1)
-				go func() { closed <- s.Close() }()
-				synctest.Wait()
-				if released {
-					go resolve.CleanUp(s, heldResidue("released", time.Second, func() {}))
-					time.Sleep(20 * time.Millisecond)
-				}
-				resolve.CleanUp(s, heldResidue("won", time.Second, func() { removed.Store(true) }))
-				s.EndAcquire()
-				if err := <-closed; err != nil || !removed.Load() {
-					t.Errorf("Close: %v, the key of the acquire is removed: %v", err, removed.Load())
-				}
-				time.Sleep(time.Minute)
-			})
+	check.EachInFakeTime(t, map[string]bool{"alone": false, "released": true}, func(t *testing.T, released bool) {
+		var removed atomic.Bool
+		s := newServer(func(_ context.Context, key string, _ int) (bool, error) {
+			time.Sleep(100 * time.Millisecond)
+			if key == "released" {
+				return false, errCut
+			}
+			return true, nil
 		})
-	}
+		check.Must(t, s.BeginAcquire())
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close() }()
+		synctest.Wait()
+		if released {
+			go resolve.CleanUp(s, heldResidue("released", time.Second, func() {}))
+			time.Sleep(20 * time.Millisecond)
+		}
+		resolve.CleanUp(s, heldResidue("won", time.Second, func() { removed.Store(true) }))
+		s.EndAcquire()
+		if err := <-closed; err != nil || !removed.Load() {
+			t.Errorf("Close: %v, the key of the acquire is removed: %v", err, removed.Load())
+		}
+		time.Sleep(time.Minute)
+	})
 }

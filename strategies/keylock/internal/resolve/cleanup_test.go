@@ -2,7 +2,6 @@ package resolve_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -10,112 +9,98 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
 // Contract 5: the clean-up of an open acquire repeats from 10 ms doubling to 1 s.
 func TestCleanUp(t *testing.T) {
-	t.Parallel()
 	never := func(int) (bool, error) { return false, nil }
-	tests := []struct {
-		name  string
+	type test struct {
 		open  int
 		held  bool
 		reply func(n int) (bool, error)
 		tries int
 		last  time.Duration // at most
-	}{
-		{name: "nothing open: any answer ends it", held: true, reply: never, tries: 1},
-		{name: "nothing open, an outage first", held: true, reply: func(n int) (bool, error) {
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"nothing open: any answer ends it": {held: true, reply: never, tries: 1},
+		"closed driver":                    {open: 1, reply: func(int) (bool, error) { return false, driver.ErrClosed }, tries: 1},
+		"closed client":                    {open: 1, reply: func(int) (bool, error) { return false, driver.Permanent(errRefused) }, tries: 1},
+		"nothing open, an outage first": {held: true, reply: func(n int) (bool, error) {
 			if n < 4 {
 				return false, errCut
 			}
 			return false, nil
 		}, tries: 4, last: 70 * time.Millisecond},
-		{name: "one open, removed at once", open: 1, reply: func(int) (bool, error) { return true, nil }, tries: 1},
-		{name: "one open, executed late", open: 1, reply: func(n int) (bool, error) { return n == 5, nil }, tries: 5, last: 150 * time.Millisecond},
-		{name: "two open, removed twice", open: 2, reply: func(n int) (bool, error) { return n == 2 || n == 6, nil }, tries: 6, last: 310 * time.Millisecond},
-		{name: "one open beside a hold, removed twice", open: 1, held: true, reply: func(n int) (bool, error) { return n == 1 || n == 3, nil }, tries: 3, last: 30 * time.Millisecond},
-		{name: "open to the end", open: 1, reply: never, tries: 37, last: 30 * time.Second},
-		{name: "closed driver", open: 1, reply: func(int) (bool, error) { return false, driver.ErrClosed }, tries: 1},
-		{name: "closed client", open: 1, reply: func(int) (bool, error) { return false, driver.Permanent(errRefused) }, tries: 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := residue(t, "k", tt.open, tt.held)
-				s := newServer(func(_ context.Context, _ string, n int) (bool, error) { return tt.reply(n) })
-				r.Until = time.Now().Add(resolve.OpenFor(time.Second))
-				resolve.CleanUp(s, r)
-				time.Sleep(time.Minute) //nolint:forbidigo // fake time
-				synctest.Wait()
-				if len(s.at) != tt.tries {
-					t.Fatalf("tried %d times, at %v; want %d times", len(s.at), s.at, tt.tries)
-				}
-				if last := s.at[len(s.at)-1]; last > tt.last || tt.tries > 10 && last != tt.last {
-					t.Errorf("last try at %v, want until %v", last, tt.last)
-				}
-				if tt.tries > 10 && !slices.Equal(s.at[:4], []time.Duration{0, 10e6, 30e6, 70e6}) {
-					t.Errorf("tries at %v..., want 0, 10ms, 30ms, 70ms", s.at[:4])
-				}
-			})
-		})
-	}
+		"one open, removed at once":             {open: 1, reply: func(int) (bool, error) { return true, nil }, tries: 1},
+		"one open, executed late":               {open: 1, reply: func(n int) (bool, error) { return n == 5, nil }, tries: 5, last: 150 * time.Millisecond},
+		"two open, removed twice":               {open: 2, reply: func(n int) (bool, error) { return n == 2 || n == 6, nil }, tries: 6, last: 310 * time.Millisecond},
+		"one open beside a hold, removed twice": {open: 1, held: true, reply: func(n int) (bool, error) { return n == 1 || n == 3, nil }, tries: 3, last: 30 * time.Millisecond},
+		"open to the end":                       {open: 1, reply: never, tries: 37, last: 30 * time.Second},
+	}, func(t *testing.T, tt test) {
+		r := residue(t, "k", tt.open, tt.held)
+		s := newServer(func(_ context.Context, _ string, n int) (bool, error) { return tt.reply(n) })
+		r.Until = time.Now().Add(resolve.OpenFor(time.Second))
+		resolve.CleanUp(s, r)
+		time.Sleep(time.Minute) //nolint:forbidigo // fake time
+		synctest.Wait()
+		if len(s.at) != tt.tries {
+			t.Fatalf("tried %d times, at %v; want %d times", len(s.at), s.at, tt.tries)
+		}
+		if last := s.at[len(s.at)-1]; last > tt.last || tt.tries > 10 && last != tt.last {
+			t.Errorf("last try at %v, want until %v", last, tt.last)
+		}
+		if tt.tries > 10 && !slices.Equal(s.at[:4], []time.Duration{0, 10e6, 30e6, 70e6}) {
+			t.Errorf("tries at %v..., want 0, 10ms, 30ms, 70ms", s.at[:4])
+		}
+	})
 }
 
 // An answer that comes late ends the clean-up, or has it remove the hold at once.
 func TestCleanUpHearsLateAnswers(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name  string
+	type test struct {
 		after time.Duration
 		set   bool
 		err   error
 		tries int
 		last  time.Duration
-	}{
-		{name: "never sent, known before the first try", after: 5e6, err: errRefused},
-		{name: "refused before the first try", after: 5e6},
-		{name: "refused by the server before the first try", after: 5e6, err: serverError("LOADING")},
-		{name: "won before the first try", after: 5e6, set: true, tries: 1, last: 5e6},
-		{name: "refused later", after: 100e6, tries: 4, last: 90e6},
-		{name: "won later", after: 25 * time.Second, set: true, tries: 32, last: 25 * time.Second},
-		{name: "lost for good", after: 5e6, err: errCut, tries: 37, last: 30 * time.Second},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer(nil)
-				s.late = func() (bool, error) {
-					time.Sleep(tt.after + time.Second) //nolint:forbidigo // fake time
-					return tt.set, tt.err
-				}
-				s.reply = func(context.Context, string, int) (bool, error) {
-					return tt.set && time.Since(s.start) >= tt.after, nil
-				}
-				sends := resolve.Sends{Timeout: time.Hour}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if err := sends.Resolve(ctx, setting{s}); !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatalf("Resolve: %v", err)
-				}
-				s.start = time.Now()
-				r := residue(t, "k", 0, false)
-				r.Sends = sends.Unanswered
-				resolve.CleanUp(s, r)
-				time.Sleep(time.Minute) //nolint:forbidigo // fake time
-				synctest.Wait()
-				if d := len(s.at) - tt.tries; d < -1 || d > 1 || tt.tries < 10 && d != 0 {
-					t.Fatalf("tried %d times, at %v; want %d times", len(s.at), s.at, tt.tries)
-				}
-				if tt.tries > 0 && s.at[len(s.at)-1] != tt.last {
-					t.Errorf("last try at %v, want %v", s.at[len(s.at)-1], tt.last)
-				}
-			})
-		})
 	}
+	check.EachInFakeTime(t, map[string]test{
+		"never sent, known before the first try":     {after: 5e6, err: errRefused},
+		"refused before the first try":               {after: 5e6},
+		"refused by the server before the first try": {after: 5e6, err: serverError("LOADING")},
+		"won before the first try":                   {after: 5e6, set: true, tries: 1, last: 5e6},
+		"refused later":                              {after: 100e6, tries: 4, last: 90e6},
+		"won later":                                  {after: 25 * time.Second, set: true, tries: 32, last: 25 * time.Second},
+		"lost for good":                              {after: 5e6, err: errCut, tries: 37, last: 30 * time.Second},
+	}, func(t *testing.T, tt test) {
+		s := newServer(nil)
+		s.late = func() (bool, error) {
+			time.Sleep(tt.after + time.Second) //nolint:forbidigo // fake time
+			return tt.set, tt.err
+		}
+		s.reply = func(context.Context, string, int) (bool, error) {
+			return tt.set && time.Since(s.start) >= tt.after, nil
+		}
+		sends := resolve.Sends{Timeout: time.Hour}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		check.Is(t, sends.Resolve(ctx, setting{s}), context.DeadlineExceeded)
+		s.start = time.Now()
+		r := residue(t, "k", 0, false)
+		r.Sends = sends.Unanswered
+		resolve.CleanUp(s, r)
+		time.Sleep(time.Minute) //nolint:forbidigo // fake time
+		synctest.Wait()
+		if d := len(s.at) - tt.tries; d < -1 || d > 1 || tt.tries < 10 && d != 0 {
+			t.Fatalf("tried %d times, at %v; want %d times", len(s.at), s.at, tt.tries)
+		}
+		if tt.tries > 0 && s.at[len(s.at)-1] != tt.last {
+			t.Errorf("last try at %v, want %v", s.at[len(s.at)-1], tt.last)
+		}
+	})
 }
 
 // setting is a SET NX.
@@ -131,49 +116,38 @@ func (setting) ReadLate(v any) resolve.Verdict { return late{}.ReadLate(v) }
 // However much there is to clean up at a driver, it costs few goroutines, few calls at once and few
 // scripts per second, and each residue is looked after.
 func TestCleanUpIsBounded(t *testing.T) {
-	t.Parallel()
-	for _, batched := range []bool{true, false} {
-		t.Run(fmt.Sprint(batched), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				const n = 500
-				s := newServer(func(context.Context, string, int) (bool, error) {
-					time.Sleep(time.Millisecond) //nolint:forbidigo // fake time
-					return false, nil
-				})
-				var drv driver.Driver = s
-				if batched {
-					drv = batching{s}
-				}
-				for i := range n {
-					r := residue(t, fmt.Sprint(i), 1, false)
-					r.Until = time.Now().Add(time.Minute)
-					if i == 0 {
-						s.start = time.Now()
-					}
-					resolve.CleanUp(drv, r)
-				}
-				time.Sleep(2 * time.Minute) //nolint:forbidigo // fake time
-				synctest.Wait()
-				if most := 4 * 64; s.most > most || !batched && s.most > 4 {
-					t.Errorf("%d calls at once", s.most)
-				}
-				for at := 15 * time.Second; at < 2*time.Minute; at += time.Second {
-					if sent := s.sent(at, at+time.Second); sent > 101 {
-						t.Fatalf("%d scripts in the second from %v on", sent, at)
-					}
-				}
-				for key, tries := range s.tries {
-					if tries < 8 {
-						t.Errorf("%s: %d tries in a minute", key, tries)
-					}
-				}
-				if len(s.tries) != n || s.sent(time.Minute+4*time.Second, time.Hour) > 0 {
-					t.Errorf("%d residues were tried, want %d, and none after its end", len(s.tries), n)
-				}
-			})
+	check.EachInFakeTime(t, map[string]bool{"batched": true, "one by one": false}, func(t *testing.T, batched bool) {
+		const n = 500
+		s := newServer(func(context.Context, string, int) (bool, error) {
+			time.Sleep(time.Millisecond) //nolint:forbidigo // fake time
+			return false, nil
 		})
-	}
+		var drv driver.Driver = s
+		if batched {
+			drv = batching{s}
+		}
+		for i := range n {
+			r := residue(t, fmt.Sprint(i), 1, false)
+			r.Until = time.Now().Add(time.Minute)
+			if i == 0 {
+				s.start = time.Now()
+			}
+			resolve.CleanUp(drv, r)
+		}
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // fake time
+		synctest.Wait()
+		if most := 4 * 64; s.most > most || !batched && s.most > 4 {
+			t.Errorf("%d calls at once", s.most)
+		}
+		for at := 15 * time.Second; at < 2*time.Minute; at += time.Second {
+			check.AtMost(t, fmt.Sprintf("scripts in the second from %v on", at), s.sent(at, at+time.Second), 101)
+		}
+		for key, tries := range s.tries {
+			check.AtLeast(t, key+": tries in a minute", tries, 8)
+		}
+		check.Equal(t, "residues that were tried", len(s.tries), n)
+		check.Equal(t, "tries after their end", s.sent(time.Minute+4*time.Second, time.Hour), 0)
+	})
 }
 
 // Residues whose calls are not answered, as at a silent node of a cluster, delay no others.
@@ -195,9 +169,7 @@ func TestCleanUpBesideSilence(t *testing.T) {
 		begun := time.Now()
 		done := make(chan time.Duration, 1)
 		resolve.CleanUp(batching{s}, heldResidue("healthy", time.Second, func() { done <- time.Since(begun) }))
-		if took := <-done; took > 10*time.Millisecond {
-			t.Errorf("a healthy node's residue was removed after %v", took)
-		}
+		check.AtMost(t, "time until a healthy node's residue was removed", <-done, 10*time.Millisecond)
 		time.Sleep(time.Minute) //nolint:forbidigo // fake time
 	})
 }
@@ -205,51 +177,41 @@ func TestCleanUpBesideSilence(t *testing.T) {
 // Close makes a clean-up try once more and waits for it. A try that was answered may have passed
 // what was sent before, so another one follows.
 func TestCleanUpEndsWithClose(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name  string
+	type test struct {
 		reply func(closing bool, n int) (bool, error)
 		tries int
-		want  error
-	}{
-		{name: "answered", reply: func(bool, int) (bool, error) { return false, nil }, tries: 2},
-		{name: "not answered", reply: func(bool, int) (bool, error) { return false, errCut }, tries: 1},
-		{name: "hanging", reply: func(closing bool, _ int) (bool, error) {
+		want  []error
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"answered":     {reply: func(bool, int) (bool, error) { return false, nil }, tries: 2},
+		"not answered": {reply: func(bool, int) (bool, error) { return false, errCut }, tries: 1},
+		"hanging": {reply: func(closing bool, _ int) (bool, error) {
 			if closing {
 				time.Sleep(time.Minute) //nolint:forbidigo // fake time
 			}
 			return false, nil
-		}, tries: 1, want: driver.ErrCleanUpUnfinished},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var closing atomic.Bool
-				var n atomic.Int32
-				s := newServer(func(context.Context, string, int) (bool, error) {
-					return tt.reply(closing.Load(), int(n.Add(1)))
-				})
-				r := residue(t, "k", 1, false)
-				r.Until = time.Now().Add(time.Minute)
-				resolve.CleanUp(s, r)
-				time.Sleep(5 * time.Second) //nolint:forbidigo // fake time
-				synctest.Wait()
-				closing.Store(true)
-				n.Store(0)
-				begun := time.Now()
-				if err := s.Close(); !errors.Is(err, tt.want) {
-					t.Errorf("Close: %v, want %v", err, tt.want)
-				}
-				if got := int(n.Load()); got != tt.tries {
-					t.Errorf("%d tries at Close, want %d", got, tt.tries)
-				}
-				if took := time.Since(begun); took > 100*time.Millisecond && tt.want == nil {
-					t.Errorf("Close took %v", took)
-				}
-				time.Sleep(time.Minute) //nolint:forbidigo // fake time
-			})
+		}, tries: 1, want: []error{driver.ErrCleanUpUnfinished}},
+	}, func(t *testing.T, tt test) {
+		var closing atomic.Bool
+		var n atomic.Int32
+		s := newServer(func(context.Context, string, int) (bool, error) {
+			return tt.reply(closing.Load(), int(n.Add(1)))
 		})
-	}
+		r := residue(t, "k", 1, false)
+		r.Until = time.Now().Add(time.Minute)
+		resolve.CleanUp(s, r)
+		time.Sleep(5 * time.Second) //nolint:forbidigo // fake time
+		synctest.Wait()
+		closing.Store(true)
+		n.Store(0)
+		begun := time.Now()
+		check.Is(t, s.Close(), tt.want...)
+		check.Equal(t, "tries at Close", int(n.Load()), tt.tries)
+		if took := time.Since(begun); took > 100*time.Millisecond && tt.want == nil {
+			t.Errorf("Close took %v", took)
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // fake time
+	})
 }
 
 // A driver that looks after no background work gets its clean-up all the same, and so does one that

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
@@ -90,9 +91,7 @@ func residue(t *testing.T, key string, open int, held bool) resolve.Residue {
 	t.Helper()
 	cmd := &script{answers: append(slices.Repeat([]error{errCut}, open), nil)}
 	sends := resolve.Sends{Timeout: time.Second}
-	if err := sends.Resolve(t.Context(), late{cmd}); err != nil {
-		t.Fatalf("Resolve: %v", err)
-	}
+	check.Must(t, sends.Resolve(t.Context(), late{cmd}))
 	if sends.Unanswered == nil {
 		sends.Unanswered = new(resolve.Unanswered)
 	}

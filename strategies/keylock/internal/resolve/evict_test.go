@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -45,13 +46,9 @@ func TestEvict(t *testing.T) {
 			c.count = maxResidues
 			c.add(&residue{Residue: Residue{Sends: new(Unanswered)}, due: time.Now()})
 			for class, r := range waiting {
-				if evicted := r.queue == nil; evicted != (class == tt.evicted) {
-					t.Errorf("%s: evicted %v", class, evicted)
-				}
+				check.Equal(t, class+": evicted", r.queue == nil, class == tt.evicted)
 			}
-			if want := maxResidues + 1 - min(len(tt.evicted), 1); c.count != want {
-				t.Errorf("%d residues, want %d", c.count, want)
-			}
+			check.Equal(t, "residues", c.count, maxResidues+1-min(len(tt.evicted), 1))
 		})
 	}
 }

@@ -1,9 +1,12 @@
 package resolve
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // Each story is what happens to the sends of an acquire, in order: "send" without an answer that
@@ -67,9 +70,8 @@ func TestLedger(t *testing.T) {
 func TestLedgerAbsentOfATimeBefore(t *testing.T) {
 	t.Parallel()
 	before := ledger{}.unanswered(true)
-	if after := before.answered(Won).absent(before); after.present != 1 {
-		t.Errorf("%+v: a try that was asked before the hold was there has removed it from the ledger", after)
-	}
+	after := before.answered(Won).absent(before)
+	check.Equal(t, "holds, after a try that was asked before the hold was there", after.present, 1)
 }
 
 func TestPause(t *testing.T) {
@@ -89,9 +91,7 @@ func TestPause(t *testing.T) {
 		{99, 10 * time.Minute, 20 * time.Second},
 		{99, time.Hour, 30 * time.Second},
 	} {
-		if got := pause(tt.tries, tt.age); got != tt.want {
-			t.Errorf("pause(%d, %v) is %v, want %v", tt.tries, tt.age, got, tt.want)
-		}
+		check.Equal(t, fmt.Sprintf("pause(%d, %v)", tt.tries, tt.age), pause(tt.tries, tt.age), tt.want)
 	}
 }
 
@@ -105,21 +105,11 @@ func TestBudget(t *testing.T) {
 		}
 		return n
 	}
-	if n := spend(costAnswered); n != 100 {
-		t.Errorf("%d at once, want 100", n)
-	}
-	if !b.spend(0, now) {
-		t.Errorf("what is free is refused")
-	}
-	if wait := b.wait(costAnswered, now); wait != 10*time.Millisecond {
-		t.Errorf("the next in %v, want 10ms", wait)
-	}
+	check.Equal(t, "calls at once", spend(costAnswered), 100)
+	check.Equal(t, "what is free is allowed", b.spend(0, now), true)
+	check.Equal(t, "time until the next call", b.wait(costAnswered, now), 10*time.Millisecond)
 	now = now.Add(500 * time.Millisecond)
-	if n := spend(costAnswered); n != 50 {
-		t.Errorf("%d more after half a second, want 50", n)
-	}
+	check.Equal(t, "more calls after half a second", spend(costAnswered), 50)
 	now = now.Add(time.Hour)
-	if n := spend(costSilent); n != 1000 {
-		t.Errorf("%d at once where nothing answers, want 1000", n)
-	}
+	check.Equal(t, "calls at once where nothing answers", spend(costSilent), 1000)
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
@@ -34,15 +35,9 @@ func TestDialThatFailed(t *testing.T) {
 		defer cancel()
 		sends := resolve.Sends{Timeout: time.Second, Limit: time.Second}
 		err := sends.Resolve(ctx, dialing{})
-		for _, want := range []error{driver.ErrNotSent, locker.ErrMaxWait, syscall.ECONNREFUSED} {
-			if !errors.Is(err, want) {
-				t.Errorf("error %v does not match %v", err, want)
-			}
-		}
-		const want = "no answer from a:1 in 300ms: connection refused"
-		if got := locker.NewAttemptError("a:1", 300*time.Millisecond, err).Error(); got != want {
-			t.Errorf("text %q, want %q", got, want)
-		}
+		check.Is(t, err, driver.ErrNotSent, locker.ErrMaxWait, syscall.ECONNREFUSED)
+		text := locker.NewAttemptError("a:1", 300*time.Millisecond, err).Error()
+		check.Equal(t, "text", text, "no answer from a:1 in 300ms: connection refused")
 	})
 }
 
