@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
@@ -45,9 +46,8 @@ func TestUpgradeOfUnknownOutcomeIsFenced(t *testing.T) {
 		match(t, lock.Upgrade(ctx), locker.ErrUnknownOutcome)
 		b.m.Del(counter)
 		match(t, lock.Upgrade(t.Context()))
-		if lock.Mode() != locker.Exclusive || lock.Fence() <= token {
-			t.Errorf("%v with token %d, an earlier writer had %d", lock.Mode(), lock.Fence(), token)
-		}
+		check.Equal(t, "mode", lock.Mode(), locker.Exclusive)
+		check.AtLeast(t, "token", lock.Fence(), token+1)
 		release(t, lock)
 	})
 }

@@ -1,14 +1,13 @@
 package rwhash_test
 
 import (
-	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
@@ -83,29 +82,19 @@ func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
 
 // No one waits for long, in one process or in many.
 func TestNobodyStarves(t *testing.T) {
-	t.Parallel()
 	lasts := effort.Of(2*time.Second, 4*time.Second, 30*time.Second)
-	for _, processes := range []int{1, 32} {
-		t.Run(fmt.Sprintf("%d processes", processes), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				m := clients.NewMemory(t)
-				c := &crowd{processes: processes, lasts: lasts}
-				c.run(t, m)
-				for _, mode := range modes {
-					t.Logf("%v: %d turns, the longest wait %v, the longest time without any %v", mode, c.turns[mode], c.longest[mode], c.gap[mode])
-					if c.longest[mode] > 5*time.Second { // the holds of all 32 take 1.7 s
-						t.Errorf("the longest wait of a %v request was %v", mode, c.longest[mode])
-					}
-					if c.gap[mode] > crowdTurn {
-						t.Errorf("for %v no %v request got in", c.gap[mode], mode)
-					}
-				}
-				sleep(life)
-				if m.Exists(name) {
-					t.Errorf("the key is still there:\n%s", m.Dump())
-				}
-			})
-		})
-	}
+	check.EachInFakeTime(t, map[string]int{"one process": 1, "many": 32}, func(t *testing.T, processes int) {
+		m := clients.NewMemory(t)
+		c := &crowd{processes: processes, lasts: lasts}
+		c.run(t, m)
+		for _, mode := range modes {
+			t.Logf("%v: %d turns, the longest wait %v, the longest time without any %v", mode, c.turns[mode], c.longest[mode], c.gap[mode])
+			check.AtMost(t, "longest wait", c.longest[mode], 5*time.Second) // the holds of all 32 take 1.7 s
+			check.AtMost(t, "longest time without any", c.gap[mode], crowdTurn)
+		}
+		sleep(life)
+		if m.Exists(name) {
+			t.Errorf("the key is still there:\n%s", m.Dump())
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
@@ -35,8 +36,7 @@ func TestBadConfig(t *testing.T) {
 			_, err := rwhash.New(b.drv, rwhash.Config{Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout})
 			return err
 		})
-		_, err := rwhash.New(nil, rwhash.Config{})
-		match(t, err, locker.ErrInvalid)
+		match(t, check.ErrOf(rwhash.New(nil, rwhash.Config{})), locker.ErrInvalid)
 		for _, turn := range []time.Duration{-1, time.Millisecond, time.Hour + 1} {
 			_, err := rwhash.New(b.drv, rwhash.Config{WriterTurn: turn})
 			if invalid, ok := errors.AsType[*locker.InvalidError](err); !ok || invalid.What != "rwhash.Config.WriterTurn" {
@@ -48,21 +48,16 @@ func TestBadConfig(t *testing.T) {
 
 // The key does not outlive its holds by much after a long hold has ended.
 func TestKeyEndsWithItsHolds(t *testing.T) {
-	t.Parallel()
-	for what, n := range map[string]int{"few": 20, "many": 100} {
-		t.Run(what, func(t *testing.T) {
-			run(t, func(t *testing.T, b bench) {
-				long := b.read(t, locker.Request{TTL: 24 * time.Hour})
-				for range n {
-					b.read(t, locker.Request{TTL: time.Second})
-				}
-				release(t, long)
-				for range n {
-					b.read(t, locker.Request{TTL: time.Second})
-				}
-				sleep(time.Second)
-				b.free(t)
-			})
-		})
-	}
+	eachRun(t, map[string]int{"few": 20, "many": 100}, func(t *testing.T, b bench, n int) {
+		long := b.read(t, locker.Request{TTL: 24 * time.Hour})
+		for range n {
+			b.read(t, locker.Request{TTL: time.Second})
+		}
+		release(t, long)
+		for range n {
+			b.read(t, locker.Request{TTL: time.Second})
+		}
+		sleep(time.Second)
+		b.free(t)
+	})
 }

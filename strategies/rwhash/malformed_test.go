@@ -24,39 +24,33 @@ var (
 // A field that is not in our form is reported at once as a key that is not a lock. The key is left
 // alone, and other holders can renew and release.
 func TestMalformedFields(t *testing.T) {
-	t.Parallel()
 	fenced := locker.Request{TTL: time.Hour, Fenced: true}
-	for _, mode := range modes {
-		t.Run(mode.String(), func(t *testing.T) {
-			run(t, func(t *testing.T, b bench) {
-				lock := b.have(t, as(mode, "me", fenced))
-				if mode == locker.Shared {
-					b.read(t, locker.Request{TTL: 2 * time.Hour})
-				}
-				for _, mode := range modes { // leave intents
-					_, err := b.Acquire(t.Context(), locker.Request{Name: name, Mode: mode})
-					if err != nil {
-						match(t, err, locker.ErrNotAcquired)
-					}
-				}
-				hash, ops := malformedhash.Of(t, b.m, name), malformedhash.OpsOf(t, b, lock, asWriter(fenced), asReader(fenced))
-				for _, field := range []string{"rough", "wwant", "bar", "rwant", "ample", "turn", "hsince", "hwant"} {
-					for _, value := range malformedNumbers {
-						hash.Try(t, ops, field, value)
-					}
-				}
-				holds := slices.DeleteFunc(hash.Fields(), func(f string) bool { return len(f) != lease.TokenLen })
-				for _, field := range append(holds, strings.Repeat("h", lease.TokenLen)) {
-					for _, value := range malformedHolds {
-						hash.Try(t, ops, field, value)
-					}
-				}
-				b.m.FlushAll()
-				hash.Restore()
-				match(t, lock.Release(t.Context()))
-			})
-		})
-	}
+	eachRun(t, byName, func(t *testing.T, b bench, mode locker.Mode) {
+		lock := b.have(t, as(mode, "me", fenced))
+		if mode == locker.Shared {
+			b.read(t, locker.Request{TTL: 2 * time.Hour})
+		}
+		for _, mode := range modes { // leave intents
+			if _, err := b.Acquire(t.Context(), locker.Request{Name: name, Mode: mode}); err != nil {
+				match(t, err, locker.ErrNotAcquired)
+			}
+		}
+		hash, ops := malformedhash.Of(t, b.m, name), malformedhash.OpsOf(t, b, lock, asWriter(fenced), asReader(fenced))
+		for _, field := range []string{"rough", "wwant", "bar", "rwant", "ample", "turn", "hsince", "hwant"} {
+			for _, value := range malformedNumbers {
+				hash.Try(t, ops, field, value)
+			}
+		}
+		holds := slices.DeleteFunc(hash.Fields(), func(f string) bool { return len(f) != lease.TokenLen })
+		for _, field := range append(holds, strings.Repeat("h", lease.TokenLen)) {
+			for _, value := range malformedHolds {
+				hash.Try(t, ops, field, value)
+			}
+		}
+		b.m.FlushAll()
+		hash.Restore()
+		match(t, lock.Release(t.Context()))
+	})
 }
 
 // An owner or a note that is too long is not shown as the holder's.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
@@ -32,8 +33,7 @@ func TestModel(t *testing.T) {
 		"acquire": "lua/acquire.lua", "resume": "lua/resume.lua", "undo": "lua/undo_resume.lua", "release": "lua/release.lua",
 		"convert": "lua/convert.lua", "inspect": "lua/inspect.lua", "renew": "../internal/hashholds/renew.lua",
 	} {
-		source, err := os.ReadFile(file)
-		match(t, err)
+		source := locker.Must(os.ReadFile(file))
 		sources[string(source)] = what
 	}
 	for seed := range effort.Of[uint64](1, 3, 8) {
@@ -121,8 +121,7 @@ func (m *model) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 		return reply, nil
 	}
 	m.calls = append(m.calls, driver.Call{Script: s, Keys: slices.Clone(keys), Args: slices.Clone(args)})
-	got, err := reply.Int(0)
-	match(m.t, err)
+	got := locker.Must(reply.Int(0))
 	if want, may := m.judge(what, args, got, reply); !slices.Contains(may, got) {
 		m.t.Errorf("%s %q answers %d, want %s of %d; holds %s", what, args, got, want, may, m.dump())
 	}
@@ -288,10 +287,8 @@ func (m *model) inspect(reply driver.Reply) {
 // minted fails the test unless a writer's token exceeds all before, and a reader's token has been
 // minted.
 func (m *model) minted(reply driver.Reply, writer bool) {
-	text, err := reply.Text(1)
-	match(m.t, err)
-	fence, err := strconv.ParseInt(text, 10, 64)
-	match(m.t, err)
+	text := locker.Must(reply.Text(1))
+	fence := locker.Must(strconv.ParseInt(text, 10, 64))
 	if fence != 0 && (fence < m.fence || writer && fence == m.fence) {
 		m.t.Errorf("writer %v: the token is %d after %d", writer, fence, m.fence)
 	}
@@ -319,6 +316,5 @@ func (m *model) replay(r *rand.Rand) {
 	}
 	c := m.calls[n-1-min(r.IntN(n), r.IntN(60))]
 	m.mu.Unlock()
-	_, err := m.Eval(context.Background(), c.Script, c.Keys, c.Args)
-	match(m.t, err)
+	match(m.t, check.ErrOf(m.Eval(context.Background(), c.Script, c.Keys, c.Args)))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
@@ -159,6 +160,5 @@ func (w *walk) check() {
 		w.t.Errorf("%d writers and %d readers believe to hold", writers, readers)
 	}
 	w.drv.Then()
-	_, err := w.l.Inspect(w.t.Context(), name) // the model compares
-	match(w.t, err)
+	match(w.t, check.ErrOf(w.l.Inspect(w.t.Context(), name))) // the model compares
 }

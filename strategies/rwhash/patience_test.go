@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -51,21 +52,16 @@ func TestShortWaitsKeepTheLockBusy(t *testing.T) {
 // A waiter that gave up leaves the free lock to the next at once, whether MaxWait or the deadline
 // of its ctx ended its wait.
 func TestGivingUpLeavesTheLockFree(t *testing.T) {
-	t.Parallel()
-	for _, mode := range modes {
-		t.Run(mode.String(), func(t *testing.T) {
-			run(t, func(t *testing.T, b bench) {
-				l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
-				first := b.write(t, locker.Request{})
-				_, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: mode, MaxWait: 100 * time.Millisecond})
-				match(t, err, locker.ErrMaxWait)
-				release(t, first)
-				sleep(time.Millisecond)
-				release(t, b.have(t, noWait(writer)))
-				b.free(t)
-			})
-		})
-	}
+	eachRun(t, byName, func(t *testing.T, b bench, mode locker.Mode) {
+		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
+		first := b.write(t, locker.Request{})
+		_, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: mode, MaxWait: 100 * time.Millisecond})
+		match(t, err, locker.ErrMaxWait)
+		release(t, first)
+		sleep(time.Millisecond)
+		release(t, b.have(t, noWait(writer)))
+		b.free(t)
+	})
 }
 
 // A reader with an owner that waits behind a writer of its process does not keep that writer from
@@ -88,9 +84,7 @@ func TestQueuedReaderLetsItsOwnProcessIn(t *testing.T) {
 		released := time.Now()
 		release(t, first)
 		wg.Wait()
-		if late := got.Sub(released); late > 50*time.Millisecond {
-			t.Errorf("the writer got the free lock after %v", late)
-		}
+		check.AtMost(t, "time until the writer got the free lock", got.Sub(released), 50*time.Millisecond)
 	})
 }
 
@@ -102,11 +96,9 @@ func TestWaiterLearnsTheEndOfMinHold(t *testing.T) {
 		held := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-			match(t, err)
-			if late := time.Since(held) - 520*time.Millisecond; late < 0 || late > 5*time.Millisecond {
-				t.Errorf("the writer got the lock %v after the end of MinHold", late)
-			}
+			lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+			late := time.Since(held) - 520*time.Millisecond
+			check.Within(t, "time after the end of MinHold", late, 0, 5*time.Millisecond)
 			release(t, lock)
 		})
 		sleep(500 * time.Millisecond)

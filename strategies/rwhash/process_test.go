@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -16,55 +16,47 @@ import (
 // A reader does not wait longer behind a writer of its own process than behind one of another.
 // Neither does a reader whose process holds the lock already.
 func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
-	t.Parallel()
 	const turn = time.Second
-	tests := []struct {
-		name   string
+	type test struct {
 		nested bool // the writer waits for a reader of its own process, for whom the new reader works
 		apart  bool // the new reader is in another process than the writer
-	}{
-		{"in another process", false, true},
-		{"in the writer's process", false, false},
-		{"nested", true, false},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				m := clients.NewMemory(t)
-				process := func() locker.Locker {
-					bare := locker.Must(rwhash.New(clients.OpenMemory(t, m), rwhash.Config{WriterTurn: turn}))
-					return locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
-				}
-				ours, others := process(), process()
-				holder, reader := others, ours
-				if tt.nested {
-					holder = ours
-				}
-				if tt.apart {
-					reader = others
-				}
-				held, err := holder.Acquire(t.Context(), asReader(locker.Request{Owner: "holder", TTL: time.Hour}))
-				match(t, err)
-				ctx, cancel := context.WithCancel(t.Context())
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					if lock, err := ours.Acquire(ctx, asWriter(locker.Request{})); err == nil {
-						release(t, lock)
-					}
-				})
-				sleep(100 * time.Millisecond) // it waits
-				start := time.Now()
-				lock, err := reader.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared, MaxWait: time.Minute})
-				if took := time.Since(start); err != nil || took > 2*turn {
-					t.Errorf("the reader waited for %v, of turns of %v: %v", took, turn, err)
-				} else {
-					release(t, lock)
-				}
-				release(t, held)
-				cancel()
-				wg.Wait()
-			})
+	check.EachInFakeTime(t, map[string]test{
+		"in another process":      {false, true},
+		"in the writer's process": {false, false},
+		"nested":                  {true, false},
+	}, func(t *testing.T, tt test) {
+		m := clients.NewMemory(t)
+		process := func() locker.Locker {
+			bare := locker.Must(rwhash.New(clients.OpenMemory(t, m), rwhash.Config{WriterTurn: turn}))
+			return locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
+		}
+		ours, others := process(), process()
+		holder, reader := others, ours
+		if tt.nested {
+			holder = ours
+		}
+		if tt.apart {
+			reader = others
+		}
+		held := locker.Must(holder.Acquire(t.Context(), asReader(locker.Request{Owner: "holder", TTL: time.Hour})))
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if lock, err := ours.Acquire(ctx, asWriter(locker.Request{})); err == nil {
+				release(t, lock)
+			}
 		})
-	}
+		sleep(100 * time.Millisecond) // it waits
+		start := time.Now()
+		lock, err := reader.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared, MaxWait: time.Minute})
+		if took := time.Since(start); err != nil || took > 2*turn {
+			t.Errorf("the reader waited for %v, of turns of %v: %v", took, turn, err)
+		} else {
+			release(t, lock)
+		}
+		release(t, held)
+		cancel()
+		wg.Wait()
+	})
 }

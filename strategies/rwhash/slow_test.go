@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -58,24 +59,21 @@ func TestSlowRefusal(t *testing.T) {
 	drv := clients.All[0].Open(t, server.Addr())
 	readers := locker.Must(rwhash.New(drv, rwhash.Config{}))
 	for what, lapses := range map[string]bool{"the lease lasts": false, "the lease ends meanwhile": true} {
-		lock, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: time.Minute})
-		match(t, err)
+		lock := locker.Must(readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: time.Minute}))
 		server.MustCommand(t, "HSET", what, "rough", 0) // as after many holds
 		writers := locker.Must(rwhash.New(slow{drv, lapses}, rwhash.Config{AttemptTimeout: time.Minute}))
-		_, err = writers.Acquire(t.Context(), locker.Request{Name: what})
-		match(t, err, locker.ErrNotAcquired)
+		match(t, check.ErrOf(writers.Acquire(t.Context(), locker.Request{Name: what})), locker.ErrNotAcquired)
 		if !lapses {
 			token := server.MustCommand(t, "HGET", what, "last")
 			var ends int64
-			_, err = fmt.Sscan(fmt.Sprint(server.MustCommand(t, "HGET", what, token)), &ends)
-			match(t, err)
+			match(t, check.ErrOf(fmt.Sscan(fmt.Sprint(server.MustCommand(t, "HGET", what, token)), &ends)))
 			kept, ok := server.MustCommand(t, "EVAL", expiry, 1, what).(int64)
 			if !ok || kept < ends-5 || kept > ends+5 {
 				t.Errorf("%s: until %d, and the key until %d", what, ends, kept)
 			}
 			match(t, lock.Release(t.Context()))
 		}
-		_, err = readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared})
+		_, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared})
 		if err != nil && !errors.Is(err, locker.ErrNotAcquired) { // the intent keeps it out for a while
 			t.Errorf("%s: the next reader: %v", what, err)
 		}

@@ -2,7 +2,6 @@ package rwhash_test
 
 import (
 	"cmp"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +31,7 @@ const (
 
 var (
 	modes  = []locker.Mode{locker.Shared, locker.Exclusive}
+	byName = map[string]locker.Mode{"shared": locker.Shared, "exclusive": locker.Exclusive}
 	reader = asReader(locker.Request{})
 	writer = asWriter(locker.Request{})
 
@@ -56,6 +56,16 @@ func run(t *testing.T, f func(t *testing.T, b bench)) {
 	})
 }
 
+// eachRun runs f as run does, for each entry of a table.
+func eachRun[T any](t *testing.T, tests map[string]T, f func(t *testing.T, b bench, tt T)) {
+	t.Parallel()
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) {
+			run(t, func(t *testing.T, b bench) { f(t, b, tt) })
+		})
+	}
+}
+
 // read and write acquire, for the owners "reader" and "writer" unless req has another.
 func (b bench) read(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
@@ -69,13 +79,8 @@ func (b bench) write(t *testing.T, req locker.Request) *locker.Lock {
 
 func (b bench) have(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
-	lock, err := b.Acquire(t.Context(), req)
-	if err != nil {
-		t.Fatalf("acquire %v: %v", req.Mode, err)
-	}
-	if lock.Mode() != req.Mode {
-		t.Errorf("the Lock says %v, want %v", lock.Mode(), req.Mode)
-	}
+	lock := locker.Must(b.Acquire(t.Context(), req))
+	check.Equal(t, "mode of the Lock", lock.Mode(), req.Mode)
 	return lock
 }
 
@@ -92,10 +97,7 @@ func as(mode locker.Mode, owner string, req locker.Request) locker.Request {
 func (b bench) refused(t *testing.T, req locker.Request, owner string, again time.Duration) (left time.Duration) {
 	t.Helper()
 	_, err := b.Acquire(t.Context(), req)
-	held, ok := errors.AsType[*locker.ContentionError](err)
-	if !ok || !errors.Is(err, locker.ErrNotAcquired) {
-		t.Fatalf("acquire %v: %v, want contention", req.Mode, err)
-	}
+	held := locktest.Refusal(t, err)
 	if held.Name != name || held.Owner != owner || held.RetryAfter != again || held.Channel.IsZero() || !held.Ordered {
 		t.Errorf("%v refused with %+v; want because of %q, to try again in %v", req.Mode, held, owner, again)
 	}

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 )
 
 // A waiting writer keeps new readers out for WriterTurn. Then readers enter for as long, though the
@@ -41,9 +43,7 @@ func TestRefusedByIntent(t *testing.T) {
 		old := b.read(t, locker.Request{TTL: bound + 300*time.Millisecond, Owner: "old"})
 		b.refused(t, asWriter(locker.Request{Owner: "w1"}), "old", back)
 		b.refused(t, noWait(reader), "w1", life)
-		if left := b.refused(t, reader, "w1", back); left != 0 {
-			t.Errorf("%v left of the lease of a writer who waits", left)
-		}
+		check.Equal(t, "lease of a writer who waits", b.refused(t, reader, "w1", back), 0)
 		for range 12 {
 			sleep(back)
 			b.refused(t, asWriter(locker.Request{Owner: "w2"}), "old", back)
@@ -75,9 +75,7 @@ func TestIntentLapses(t *testing.T) {
 		b.refused(t, noWait(reader), "writer", life-back)
 		release(t, old)
 		b.refused(t, noWait(reader), "writer", life-back) // the lock is free: the writer comes first
-		if left := b.m.TTL(name); left != life-back {
-			t.Errorf("the key of a free lock lives for %v, the intent for %v", left, life-back)
-		}
+		check.Equal(t, "TTL of the key of a free lock", b.m.TTL(name), life-back)
 		sleep(life - back)
 		b.free(t)
 		release(t, b.read(t, locker.Request{}))
@@ -88,32 +86,28 @@ func TestIntentLapses(t *testing.T) {
 // After a writer the readers that waited for it have their turn, and so do those that were woken
 // with the first of them. Then it is the next writer's.
 func TestReadersTurn(t *testing.T) {
-	t.Parallel()
-	for what, ended := range map[string]time.Duration{"released": 0, "expired": 500 * time.Millisecond} {
-		t.Run(what, func(t *testing.T) {
-			run(t, func(t *testing.T, b bench) {
-				first := b.write(t, locker.Request{TTL: 10 * time.Second, Owner: "first"})
-				b.refused(t, writer, "first", 10*time.Second)
-				b.refused(t, noWait(reader), "first", 10*time.Second)
-				sleep(9500 * time.Millisecond)
-				b.refused(t, reader, "first", back)
-				if sleep(ended); ended == 0 {
-					release(t, first)
-				}
-				b.refused(t, writer, "reader", back)
-				b.refused(t, noWait(writer), "reader", life-ended)
-				one := b.read(t, locker.Request{Owner: "one"})
-				sleep(herd - time.Millisecond)
-				two := b.read(t, locker.Request{Owner: "two"})
-				sleep(time.Millisecond)
-				b.refused(t, noWait(reader), "writer", life-herd)
-				release(t, one, two)
-				b.refused(t, noWait(reader), "writer", life-herd)
-				release(t, b.write(t, locker.Request{}))
-				b.free(t)
-			})
-		})
-	}
+	tests := map[string]time.Duration{"released": 0, "expired": 500 * time.Millisecond}
+	eachRun(t, tests, func(t *testing.T, b bench, ended time.Duration) {
+		first := b.write(t, locker.Request{TTL: 10 * time.Second, Owner: "first"})
+		b.refused(t, writer, "first", 10*time.Second)
+		b.refused(t, noWait(reader), "first", 10*time.Second)
+		sleep(9500 * time.Millisecond)
+		b.refused(t, reader, "first", back)
+		if sleep(ended); ended == 0 {
+			release(t, first)
+		}
+		b.refused(t, writer, "reader", back)
+		b.refused(t, noWait(writer), "reader", life-ended)
+		one := b.read(t, locker.Request{Owner: "one"})
+		sleep(herd - time.Millisecond)
+		two := b.read(t, locker.Request{Owner: "two"})
+		sleep(time.Millisecond)
+		b.refused(t, noWait(reader), "writer", life-herd)
+		release(t, one, two)
+		b.refused(t, noWait(reader), "writer", life-herd)
+		release(t, b.write(t, locker.Request{}))
+		b.free(t)
+	})
 }
 
 // When readers stop waiting, writers enter.
@@ -124,9 +118,7 @@ func TestReadersIntentLapses(t *testing.T) {
 		release(t, first)
 		b.refused(t, noWait(writer), "reader", life)
 		sleep(life)
-		if b.m.Exists(name) {
-			t.Error("the key outlives the intent")
-		}
+		check.Equal(t, "the key outlives the intent", b.m.Exists(name), false)
 		second := b.write(t, locker.Request{})
 		b.refused(t, noWait(reader), "writer", locker.DefaultTTL)
 		release(t, second)
@@ -156,15 +148,11 @@ func TestLongTurn(t *testing.T) {
 				t.Fatal("there is no long turn")
 			}
 		}
-		if got := time.Since(start); got < bound {
-			t.Errorf("the first long turn came after %v", got)
-		}
+		check.AtLeast(t, "time until the first long turn", time.Since(start), bound)
 		sleep(back)
 		far := b.read(t, locker.Request{Owner: "far"})
 		release(t, far)
-		if _, err := b.Acquire(t.Context(), writer); !errors.Is(err, locker.ErrNotAcquired) {
-			t.Errorf("a writer in the long turn: %v", err)
-		}
+		check.Error(t, "a writer in the long turn", check.ErrOf(b.Acquire(t.Context(), writer)), locker.ErrNotAcquired)
 		sleep(100 * time.Millisecond)
 		release(t, b.write(t, locker.Request{}))
 		b.free(t)
@@ -236,11 +224,9 @@ func TestPatientWriterKeepsItsPlace(t *testing.T) {
 		old := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-5 * time.Second)})
 		for range 5 {
 			_, err := b.Acquire(old, writer)
-			held, ok := errors.AsType[*locker.ContentionError](err)
-			if !ok || held.RetryAfter > back {
-				t.Fatalf("%v, want contention, to try again in %v", err, back)
-			}
-			sleep(held.RetryAfter)
+			again := locktest.Refusal(t, err).RetryAfter
+			check.AtMost(t, "time until the next attempt", again, back)
+			sleep(again)
 		}
 		release(t, first)
 		b.refused(t, asWriter(locker.Request{Owner: "young"}), "writer", toTry)
