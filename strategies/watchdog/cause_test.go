@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -22,34 +23,24 @@ import (
 // A lease that ends because it could not be renewed reports the cause, also a permanent one. A
 // failure that was followed by a success is not reported.
 func TestSaysWhyItRanOut(t *testing.T) {
-	t.Parallel()
-	for what, refused := range map[string]error{
+	eachInMemory(t, watchdog.Config{}, map[string]error{
 		"no permission": &driver.ServerError{Text: "NOPERM User locks has no permissions to run the 'evalsha' command", Err: errors.New("the client's")},
 		"no connection": fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF),
 		"closed":        locker.ErrClosed,
 		"unsupported":   errors.ErrUnsupported,
-	} {
-		t.Run(what, func(t *testing.T) {
-			inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
-				start := time.Now()
-				again := &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { server.FailRenew(refused) }}
-				lock := acquire(t, locktrace.With(t.Context(), again), l, locker.Request{})
-				server.FailRenew(refused)
-				<-lock.Done()
-				if took := time.Since(start); took != ttl {
-					t.Errorf("lost after %v; want the TTL", took)
-				}
-				match(t, lock.Err(), locker.ErrLost, refused)
-				if code := driver.CodeOf(refused); driver.CodeOf(lock.Err()) != code {
-					t.Errorf("errors.As finds %q in %v, want %q", driver.CodeOf(lock.Err()), lock.Err(), code)
-				}
-				if text := lock.Err().Error(); text != `holdfast: lock "job" was lost: its Deadline passed: it was not renewed: `+refused.Error() {
-					t.Errorf("the text is %q", text)
-				}
-				match(t, lock.Release(t.Context()), locker.ErrLost, refused)
-			})
-		})
-	}
+	}, func(t *testing.T, server *lockertest.Locker, l locker.Locker, refused error) {
+		start := time.Now()
+		again := &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { server.FailRenew(refused) }}
+		lock := acquire(t, locktrace.With(t.Context(), again), l, locker.Request{})
+		server.FailRenew(refused)
+		<-lock.Done()
+		check.Equal(t, "time until the loss", time.Since(start), ttl)
+		match(t, lock.Err(), locker.ErrLost, refused)
+		check.Equal(t, "code", driver.CodeOf(lock.Err()), driver.CodeOf(refused))
+		text := `holdfast: lock "job" was lost: its Deadline passed: it was not renewed: ` + refused.Error()
+		check.Equal(t, "text", lock.Err().Error(), text)
+		match(t, lock.Release(t.Context()), locker.ErrLost, refused)
+	})
 }
 
 // stubborn is a Locker whose renewals fail, then succeed, then block, whatever their ctx says.
@@ -80,9 +71,7 @@ func TestBlamesNoFailureThatWasHealed(t *testing.T) {
 		lock := acquire(t, t.Context(), locker.Must(watchdog.New(watchdog.Config{}))(server), locker.Request{})
 		<-lock.Done()
 		match(t, lock.Err(), locker.ErrLost)
-		if errors.Is(lock.Err(), io.EOF) {
-			t.Errorf("the loss is blamed on a failure that was healed: %v", lock.Err())
-		}
+		check.IsNot(t, lock.Err(), io.EOF) // a failure that was healed
 		close(server.renewals)
 		synctest.Wait()
 		match(t, lock.Release(t.Context()), locker.ErrLost)
@@ -102,9 +91,6 @@ func TestBatchLeavesTimeForRepetitions(t *testing.T) {
 		time.Sleep(ttl / 3)
 		s.set(func(s *server) { s.silent = false })
 		time.Sleep(2 * ttl)
-		for _, lock := range locks {
-			held(t, lock)
-			match(t, lock.Release(t.Context()))
-		}
+		release(t, locks...)
 	})
 }

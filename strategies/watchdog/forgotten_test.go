@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -136,9 +137,7 @@ func TestForgottenAfterAHandOver(t *testing.T) {
 		}
 		synctest.Wait()
 		match(t, hold.Err(), locker.ErrLost, locker.ErrForgotten)
-		if len(lost) != 1 {
-			t.Errorf("reported %v", lost)
-		}
+		check.Equal(t, "reported losses", len(lost), 1)
 		match(t, first.Err(), locker.ErrReleased)
 	})
 }

@@ -36,11 +36,22 @@ func inMemory(t *testing.T, cfg watchdog.Config, f func(t *testing.T, server *lo
 	})
 }
 
+// eachInMemory runs f as inMemory does, for each entry of a table.
+func eachInMemory[T any](
+	t *testing.T, cfg watchdog.Config, tests map[string]T, f func(*testing.T, *lockertest.Locker, locker.Locker, T),
+) {
+	t.Parallel()
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) {
+			inMemory(t, cfg, func(t *testing.T, server *lockertest.Locker, l locker.Locker) { f(t, server, l, tt) })
+		})
+	}
+}
+
 func acquire(t *testing.T, ctx context.Context, l locker.Locker, req locker.Request) *locker.Lock {
 	t.Helper()
 	req.Name, req.TTL = cmp.Or(req.Name, name), cmp.Or(req.TTL, ttl)
-	lock := locker.Must(l.Acquire(ctx, req))
-	return lock
+	return locker.Must(l.Acquire(ctx, req))
 }
 
 // record keeps the times of events, counted from the start.
@@ -68,9 +79,16 @@ func renewals(t *testing.T) (context.Context, *record) {
 	return locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { r.note() }}), r
 }
 
+// release demands that all locks are held, and releases them.
+func release(t *testing.T, locks ...*locker.Lock) {
+	t.Helper()
+	for _, lock := range locks {
+		held(t, lock)
+		match(t, lock.Release(t.Context()))
+	}
+}
+
 func held(t *testing.T, lock *locker.Lock) {
 	t.Helper()
-	if err := lock.Err(); err != nil {
-		t.Fatalf("%q: %v; want it held", lock.Name(), err)
-	}
+	check.Must(t, lock.Err())
 }

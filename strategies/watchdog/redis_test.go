@@ -13,6 +13,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -124,9 +125,7 @@ func TestRenewalsTravelTogether(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				now, batches := s.sent()
-				if now != alone {
-					t.Errorf("%d renewals travelled alone", now-alone)
-				}
+				check.Equal(t, "renewals that travelled alone", now-alone, 0)
 				var renewals int
 				for _, n := range batches {
 					renewals += n
@@ -134,10 +133,7 @@ func TestRenewalsTravelTogether(t *testing.T) {
 				if renewals < 6*locked || slices.Max(batches) > 256 || len(batches) > most {
 					t.Errorf("%d renewals in %d batches of up to %d; want %d batches at most", renewals, len(batches), slices.Max(batches), most)
 				}
-				for _, lock := range locks {
-					held(t, lock)
-					match(t, lock.Release(t.Context()))
-				}
+				release(t, locks...)
 				if keys := s.m.Keys(); len(keys) != locked/2 { // the fence counters
 					t.Errorf("%d keys are left", len(keys))
 				}
@@ -160,8 +156,7 @@ func TestGoneAmongOthers(t *testing.T) {
 				match(t, lock.Err(), locker.ErrLost)
 				continue
 			}
-			held(t, lock)
-			match(t, lock.Release(t.Context()))
+			release(t, lock)
 		}
 	})
 }
@@ -187,9 +182,7 @@ func TestSilentServerDelaysNoOther(t *testing.T) { //nolint:paralleltest // see 
 		synctest.Wait()
 		var last time.Duration
 		for _, now := range at.list() {
-			if now-last > ttl/3 {
-				t.Errorf("a renewal came %v after the one before", now-last)
-			}
+			check.AtMost(t, "time between two renewals", now-last, ttl/3)
 			last = now
 		}
 		held(t, lock)
@@ -212,10 +205,7 @@ func TestUnansweredBatch(t *testing.T) {
 		locks := acquireMany(t, t.Context(), l, 100)
 		s.set(func(s *server) { s.partly = true })
 		time.Sleep(3 * ttl)
-		for _, lock := range locks {
-			held(t, lock)
-			match(t, lock.Release(t.Context()))
-		}
+		release(t, locks...)
 		time.Sleep(5 * time.Second) // a batch may be under way
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -46,22 +47,18 @@ func TestRenewsAtAThirdOfTheLease(t *testing.T) {
 					lock := acquire(t, ctx, l, locker.Request{TTL: ttl})
 					time.Sleep(20 * ttl)
 					synctest.Wait()
-					held(t, lock)
-					match(t, lock.Release(t.Context()))
+					release(t, lock)
 					latest := ttl / 3
 					earliest := latest - time.Duration(float64(latest)*cmp.Or(jitter, 0.1)) - 2
 					var before time.Duration
 					different := map[time.Duration]bool{}
 					for i, now := range at.list() {
-						if pause := now - before; pause < earliest || pause > latest {
-							t.Errorf("renewal %d comes %v after the one before; want %v to %v", i, pause, earliest, latest)
-						}
+						check.Within(t, fmt.Sprintf("pause before renewal %d", i), now-before, earliest, latest)
 						different[now-before] = true
 						before = now
 					}
-					if n := len(at.list()); n < 60 || n > 121 || len(different) < 2 {
-						t.Errorf("%d renewals, with %d different pauses", n, len(different))
-					}
+					check.Within(t, "renewals", len(at.list()), 60, 121)
+					check.AtLeast(t, "different pauses", len(different), 2)
 				})
 			})
 		}
@@ -109,9 +106,8 @@ func TestLimits(t *testing.T) {
 				start := time.Now()
 				lock := acquire(t, ctx, l, locker.Request{})
 				<-lock.Done()
-				if took := time.Since(start); took < tt.min || took > tt.max || len(at.list()) != tt.renewals {
-					t.Errorf("held for %v with %d renewals; want %v to %v with %d", took, len(at.list()), tt.min, tt.max, tt.renewals)
-				}
+				check.Within(t, "time of the hold", time.Since(start), tt.min, tt.max)
+				check.Equal(t, "renewals", len(at.list()), tt.renewals)
 				match(t, lock.Err(), locker.ErrLost, tt.why)
 				match(t, lock.Release(t.Context()), locker.ErrLost, tt.why)
 				held(t, server.Hold(locker.Request{Name: name}))
@@ -122,49 +118,38 @@ func TestLimits(t *testing.T) {
 
 // A lock survives an outage that ends before its lease. TestSaysWhyItRanOut has a longer one.
 func TestOutage(t *testing.T) {
-	t.Parallel()
 	down := errors.New("connection refused")
-	for _, outage := range []time.Duration{5 * time.Second, 18 * time.Second} {
-		t.Run(outage.String(), func(t *testing.T) {
-			inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
-				begin := time.Now()
-				ctx := locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) {
-					if time.Since(begin) < outage+10*time.Second {
-						server.FailRenew(down)
-					}
-				}})
-				lock := acquire(t, ctx, l, locker.Request{})
+	eachInMemory(t, watchdog.Config{}, map[string]time.Duration{
+		"short": 5 * time.Second, "long": 18 * time.Second,
+	}, func(t *testing.T, server *lockertest.Locker, l locker.Locker, outage time.Duration) {
+		begin := time.Now()
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) {
+			if time.Since(begin) < outage+10*time.Second {
 				server.FailRenew(down)
-				time.Sleep(10 * time.Minute)
-				held(t, lock)
-				match(t, lock.Release(t.Context()))
-			})
-		})
-	}
+			}
+		}})
+		lock := acquire(t, ctx, l, locker.Request{})
+		server.FailRenew(down)
+		time.Sleep(10 * time.Minute)
+		release(t, lock)
+	})
 }
 
 // A lock that cannot be renewed, or that ends for another reason, is forgotten.
 func TestLetsGo(t *testing.T) {
-	t.Parallel()
-	ends := map[string]func(server *lockertest.Locker, lock *locker.Lock){
+	type ending func(server *lockertest.Locker, lock *locker.Lock)
+	eachInMemory(t, watchdog.Config{}, map[string]ending{
 		"unsupported": func(server *lockertest.Locker, _ *locker.Lock) { server.FailRenew(errors.ErrUnsupported) },
 		"closed":      func(server *lockertest.Locker, _ *locker.Lock) { server.FailRenew(locker.ErrClosed) },
 		"lost":        func(_ *lockertest.Locker, lock *locker.Lock) { lock.Hold().MarkLost(nil) },
-	}
-	for what, end := range ends {
-		t.Run(what, func(t *testing.T) {
-			inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
-				ctx, at := renewals(t)
-				lock := acquire(t, ctx, l, locker.Request{})
-				end(server, lock)
-				time.Sleep(time.Hour)
-				match(t, lock.Err(), locker.ErrLost)
-				if len(at.list()) > 1 {
-					t.Errorf("%d renewals", len(at.list()))
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, server *lockertest.Locker, l locker.Locker, end ending) {
+		ctx, at := renewals(t)
+		lock := acquire(t, ctx, l, locker.Request{})
+		end(server, lock)
+		time.Sleep(time.Hour)
+		match(t, lock.Err(), locker.ErrLost)
+		check.AtMost(t, "renewals", len(at.list()), 1)
+	})
 }
 
 // A lock that its holder renewed for longer is not renewed before that is due.
@@ -175,12 +160,9 @@ func TestRenewedByItsHolder(t *testing.T) {
 		match(t, lock.Renew(t.Context(), time.Hour))
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		if n := len(at.list()); n > 2 { // the holder's own, and the one that was planned
-			t.Errorf("%d renewals in half of the lease", n)
-		}
+		check.AtMost(t, "renewals", len(at.list()), 2) // the holder's own, and the one that was planned
 		time.Sleep(10 * time.Hour)
-		held(t, lock)
-		match(t, lock.Release(t.Context()))
+		release(t, lock)
 	})
 }
 
@@ -198,16 +180,10 @@ func TestTenThousandLocks(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			most = max(most, runtime.NumGoroutine())
 		}
-		if most > before+17 { // sixteen workers and a timer
-			t.Errorf("%d goroutines, %d before", most, before)
-		}
+		check.AtMost(t, "goroutines", most, before+17) // sixteen workers and a timer
 		synctest.Wait()
-		if now := runtime.NumGoroutine(); now > before+3 { // the runtime has some of its own, now and then
-			t.Errorf("%d goroutines at rest, %d before", now, before)
-		}
-		for _, lock := range locks {
-			held(t, lock)
-			match(t, lock.Release(t.Context()))
-		}
+		// The runtime has some of its own, now and then.
+		check.AtMost(t, "goroutines at rest", runtime.NumGoroutine(), before+3)
+		release(t, locks...)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
@@ -65,9 +66,7 @@ func TestSilenceAmongLonelyRenewals(t *testing.T) { //nolint:paralleltest // it 
 				if lost := slices.DeleteFunc(slices.Clone(well), isHeld); len(lost) > 0 {
 					t.Errorf("%d of %d locks on the server that answers were lost", len(lost), tt.well)
 				}
-				if most > before+tt.goroutines {
-					t.Errorf("%d goroutines more", most-before)
-				}
+				check.AtMost(t, "goroutines", most, before+tt.goroutines)
 				for _, lock := range silent {
 					match(t, lock.Err(), locker.ErrLost)
 				}
