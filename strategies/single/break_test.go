@@ -13,26 +13,20 @@ import (
 // Break ends the lock of another library too, also one that never expires. What is too long to be
 // compared stays.
 func TestBreakForeign(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		value string
 		want  error
-	}{
+	}
+	eachRun(t, single.Config{}, map[string]test{
 		"a value of another library": {value: "bXkgdG9rZW4="},
 		"a value of any bytes":       {value: "\x00\xff~"},
 		"a value that is too long":   {value: strings.Repeat("x", 1<<16), want: errors.ErrUnsupported},
-	} {
-		t.Run(name, func(t *testing.T) {
-			run(t, single.Config{}, func(t *testing.T, b bench) {
-				check.Must(t, b.m.Set("a", tt.value))
-				state, err := locker.Break(t.Context(), b, "a")
-				if !errors.Is(err, tt.want) || state.Held != (tt.want == nil) || state.Owner != "" || state.Left != 0 {
-					t.Errorf("Break: %+v, %v; want %v", state, err, tt.want)
-				}
-				if b.m.Exists("a") != (tt.want != nil) {
-					t.Error("the key is there only if it could not be ended")
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, b bench, tt test) {
+		check.Must(t, b.m.Set("a", tt.value))
+		state, err := locker.Break(t.Context(), b, "a")
+		if !errors.Is(err, tt.want) || state.Held != (tt.want == nil) || state.Owner != "" || state.Left != 0 {
+			t.Errorf("Break: %+v, %v; want %v", state, err, tt.want)
+		}
+		check.Equal(t, "the key is still there", b.m.Exists("a"), tt.want != nil)
+	})
 }

@@ -65,8 +65,7 @@ func waitFor(t *testing.T, l locker.Locker, name string) <-chan *locker.Lock {
 		}
 	}})
 	go func() {
-		lock, err := l.Acquire(ctx, locker.Request{Name: name})
-		check.OK(t, err)
+		lock := locker.Must(l.Acquire(ctx, locker.Request{Name: name}))
 		got <- lock
 	}()
 	<-waits

@@ -2,7 +2,6 @@ package single_test
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -74,10 +74,7 @@ func FuzzValues(f *testing.F) {
 func told(t *testing.T, l *single.Locker) (owner, note string) {
 	t.Helper()
 	_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
-	held, ok := errors.AsType[*locker.ContentionError](err)
-	if !ok {
-		t.Fatalf("error %v; want a refusal", err)
-	}
+	held := locktest.Refusal(t, err)
 	state, err := l.Inspect(t.Context(), "a")
 	if err != nil || state.Owner != held.Owner || state.Note != held.Note || !state.Held {
 		t.Errorf("inspect says %+v, %v; the refusal %+v", state, err, held)

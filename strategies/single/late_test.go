@@ -2,7 +2,6 @@ package single_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -24,41 +24,33 @@ func TestRenewSendsNothingAfterDone(t *testing.T) {
 		b.drv.Then(slices.Repeat([]fault{{Err: errCut}}, 9)...)
 		check.Is(t, lock.Renew(t.Context(), 0), locker.ErrUnknownOutcome) // the tenth would be sent at 29.835 s
 		<-done
-		if left := b.m.TTL(name); left > time.Second {
-			t.Errorf("a renewal extended a lock after its Done closed: %v left", left)
-		}
+		check.AtMost(t, "TTL of a lock after its Done closed", b.m.TTL(name), time.Second)
 	})
 }
 
 // Contract 9: a renewal in flight ends with the lock.
 func TestRenewEndsWithTheLock(t *testing.T) {
-	t.Parallel()
-	for ending, end := range map[string]func(*testing.T, *locker.Lock){
-		"released": func(t *testing.T, lock *locker.Lock) { check.OK(t, lock.Release(t.Context())) },
-		"lost":     func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(errCut) },
-	} {
-		t.Run(ending, func(t *testing.T) {
-			run(t, single.Config{}, func(t *testing.T, b bench) {
-				lock := b.acquire(t, locker.Request{TTL: 30 * time.Second})
-				plan := slices.Repeat([]fault{{Err: errCut}}, 3)
-				if ending == "released" {
-					plan = append(plan, fault{}) // the release itself
-				}
-				b.drv.Then(append(plan, slices.Repeat([]fault{{Err: errCut}}, 100)...)...)
-				renewed := make(chan error, 1)
-				go func() { renewed <- lock.Renew(context.Background(), 0) }()
-				sleep(25 * time.Millisecond)
-				end(t, lock)
-				before := b.drv.Sent()
-				only(t, <-renewed, locker.ErrNotHeld, locker.ErrUnknownOutcome)
-				sleep(20 * time.Second)
-				if n := b.drv.Sent() - before; n > 0 {
-					t.Errorf("%d renewals were sent after the lock had ended", n)
-				}
-				b.drv.Then()
-			})
-		})
+	cut := fault{Err: errCut}
+	type test struct {
+		plan []fault // until it has ended
+		end  func(*testing.T, *locker.Lock)
 	}
+	eachRun(t, single.Config{}, map[string]test{
+		"released": {[]fault{cut, cut, cut, {}}, func(t *testing.T, lock *locker.Lock) { check.OK(t, lock.Release(t.Context())) }},
+		"lost":     {[]fault{cut, cut, cut}, func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(errCut) }},
+	}, func(t *testing.T, b bench, tt test) {
+		lock := b.acquire(t, locker.Request{TTL: 30 * time.Second})
+		b.drv.Then(append(tt.plan, slices.Repeat([]fault{cut}, 100)...)...)
+		renewed := make(chan error, 1)
+		go func() { renewed <- lock.Renew(context.Background(), 0) }()
+		sleep(25 * time.Millisecond)
+		tt.end(t, lock)
+		before := b.drv.Sent()
+		only(t, <-renewed, locker.ErrNotHeld, locker.ErrUnknownOutcome)
+		sleep(20 * time.Second)
+		check.Equal(t, "renewals after the lock had ended", b.drv.Sent()-before, 0)
+		b.drv.Then()
+	})
 }
 
 // Contract 7: another strategy takes the name between the lost reply and the resend.
@@ -117,10 +109,8 @@ func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
 func TestRefusedByAKeyThatLivesLong(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		b.drv.Driver = longLived{b.drv.Driver}
-		_, err := b.Acquire(t.Context(), locker.Request{Name: name})
-		if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.RetryAfter < 24*time.Hour {
-			t.Errorf("%v; want a refusal that says to wait for long", err)
-		}
+		refusal := locktest.Refusal(t, check.ErrOf(b.Acquire(t.Context(), locker.Request{Name: name})))
+		check.AtLeast(t, "RetryAfter", refusal.RetryAfter, 24*time.Hour)
 	})
 }
 
@@ -138,14 +128,10 @@ func (longLived) Eval(context.Context, *driver.Script, []string, []string) (driv
 func TestTTLThatCannotBeHeld(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		for _, ttl := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 3*time.Millisecond - 1} {
-			_, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
-			check.Is(t, err, locker.ErrInvalid)
-			_, err = single.New(b.drv, single.Config{TTL: ttl})
-			check.Is(t, err, locker.ErrInvalid)
+			check.Is(t, check.ErrOf(b.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})), locker.ErrInvalid)
+			check.Is(t, check.ErrOf(single.New(b.drv, single.Config{TTL: ttl})), locker.ErrInvalid)
 		}
-		if b.drv.Sent() != 0 {
-			t.Error("something was sent")
-		}
+		check.Equal(t, "commands", b.drv.Sent(), 0)
 		check.OK(t, b.acquire(t, locker.Request{TTL: 3 * time.Millisecond}).Release(t.Context()))
 	})
 }

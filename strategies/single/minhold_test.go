@@ -2,7 +2,6 @@ package single_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -20,43 +19,32 @@ import (
 func (b bench) wantFreeAt(t *testing.T, want time.Time) {
 	t.Helper()
 	b.wantFree(t, time.Hour)
-	if off := time.Since(want); off < 0 || off > 2*time.Millisecond {
-		t.Errorf("the name is free %v after the time, want at it", off)
-	}
+	check.Within(t, "time after which the name is free", time.Since(want), 0, 2*time.Millisecond)
 }
 
 // A release that is resent, or repeated in the background, keeps the name until the same time.
 func TestMinHoldOfResends(t *testing.T) {
-	t.Parallel()
 	const minHold, work = 20 * time.Second, time.Second
 	hang := fault{Hang: true}
-	tests := []struct {
-		name string
+	type test struct {
 		plan []fault
-		err  error
-	}{
-		{name: "answered"},
-		{name: "answer lost", plan: []fault{{Lose: true}}},
-		{name: "not executed", plan: []fault{hang}},
-		{name: "not executed twice", plan: []fault{hang, hang}, err: locker.ErrUnknownOutcome},
-		{name: "not executed for a while", plan: []fault{hang, hang, hang, hang, hang}, err: locker.ErrUnknownOutcome},
-		{name: "executed behind its resend", plan: []fault{{Late: 2 * time.Second}}},
+		err  []error
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
-				lock := b.acquire(t, locker.Request{TTL: time.Minute, MinHold: minHold})
-				end := time.Now().Add(minHold)
-				sleep(work)
-				b.drv.Then(tt.plan...)
-				err := lock.Release(t.Context())
-				if !errors.Is(err, tt.err) {
-					t.Errorf("Release: %v, want %v", err, tt.err)
-				}
-				b.wantFreeAt(t, end)
-			})
-		})
-	}
+	eachRun(t, single.Config{AttemptTimeout: time.Second}, map[string]test{
+		"answered":                   {},
+		"answer lost":                {plan: []fault{{Lose: true}}},
+		"not executed":               {plan: []fault{hang}},
+		"not executed twice":         {plan: []fault{hang, hang}, err: []error{locker.ErrUnknownOutcome}},
+		"not executed for a while":   {plan: []fault{hang, hang, hang, hang, hang}, err: []error{locker.ErrUnknownOutcome}},
+		"executed behind its resend": {plan: []fault{{Late: 2 * time.Second}}},
+	}, func(t *testing.T, b bench, tt test) {
+		lock := b.acquire(t, locker.Request{TTL: time.Minute, MinHold: minHold})
+		end := time.Now().Add(minHold)
+		sleep(work)
+		b.drv.Then(tt.plan...)
+		check.Is(t, lock.Release(t.Context()), tt.err...)
+		b.wantFreeAt(t, end)
+	})
 }
 
 // A release that the server executes late keeps the name for as much longer, but not beyond the
@@ -70,9 +58,8 @@ func TestMinHoldEndsWithLease(t *testing.T) {
 		b.drv.Then(fault{Late: 5 * time.Second}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true})
 		check.Is(t, lock.Release(ctx), locker.ErrUnknownOutcome)
 		b.wantFree(t, time.Hour)
-		if took := time.Since(acquired); took < 10*time.Second || took > 12*time.Second+time.Millisecond {
-			t.Errorf("the name was free %v after the acquire, want 10s to 12s", took)
-		}
+		took := time.Since(acquired)
+		check.Within(t, "time until the name was free", took, 10*time.Second, 12*time.Second+time.Millisecond)
 	})
 }
 
@@ -146,9 +133,7 @@ func TestReleaseTimeout(t *testing.T) {
 				b.drv.Then(hang, hang, hang, hang, hang)
 				start := time.Now()
 				only(t, lock.Release(ctx), locker.ErrUnknownOutcome, locker.ErrLost)
-				if took := time.Since(start); took > tt.want || took < tt.want-10*time.Millisecond {
-					t.Errorf("Release took %v, want %v", took, tt.want)
-				}
+				check.Within(t, "time of the release", time.Since(start), tt.want-10*time.Millisecond, tt.want)
 				b.wantFree(t, time.Minute-time.Since(start)-time.Second)
 			})
 		})

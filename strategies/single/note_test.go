@@ -5,6 +5,7 @@ package single_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,15 +54,11 @@ func TestNoteBesideBatch(t *testing.T) {
 				t.Errorf("%s: the renewal returned %v", locks[i].Name(), err)
 			}
 		}
-		if !locks[0].Deadline().After(until) {
-			t.Error("the lock was not renewed")
-		}
+		check.Equal(t, "the lock was renewed", locks[0].Deadline().After(until), true)
 		for _, lock := range locks {
 			_ = lock.Release(t.Context())
 		}
-		if keys := b.m.Keys(); len(keys) > 0 {
-			t.Errorf("the keys %q are left", keys)
-		}
+		check.Equal(t, "keys that are left", strings.Join(b.m.Keys(), " "), "")
 	})
 }
 
@@ -94,16 +91,11 @@ func TestNoteOutcomes(t *testing.T) {
 					}
 					if renews {
 						check.OK(t, lock.Renew(t.Context(), 0))
-						state, err := b.Inspect(t.Context(), lock.Name())
-						if err != nil || state.Note != "new" {
-							t.Errorf("after the renewal: %+v, %v", state, err)
-						}
+						check.Equal(t, "note", locker.Must(b.Inspect(t.Context(), lock.Name())).Note, "new")
 					}
 					check.OK(t, lock.Release(t.Context()))
 					sleep(20 * time.Second)
-					if keys := b.m.Keys(); len(keys) > 0 {
-						t.Errorf("the keys %q are left", keys)
-					}
+					check.Equal(t, "keys that are left", strings.Join(b.m.Keys(), " "), "")
 				})
 			})
 		}

@@ -1,7 +1,6 @@
 package single_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +21,7 @@ const name = "job"
 
 var (
 	sleep  = locktest.Sleep
+	only   = check.Only
 	errCut = faultdriver.ErrCut
 )
 
@@ -43,11 +43,20 @@ func run(t *testing.T, cfg single.Config, f func(t *testing.T, b bench)) {
 	})
 }
 
+// eachRun runs f as run does, for each entry of a table.
+func eachRun[T any](t *testing.T, cfg single.Config, tests map[string]T, f func(t *testing.T, b bench, tt T)) {
+	t.Parallel()
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) {
+			run(t, cfg, func(t *testing.T, b bench) { f(t, b, tt) })
+		})
+	}
+}
+
 func (b bench) acquire(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
 	req.Name = name
-	lock := locker.Must(b.Acquire(t.Context(), req))
-	return lock
+	return locker.Must(b.Acquire(t.Context(), req))
 }
 
 // wantFree waits in fake time until the key is gone, at most for the duration within.
@@ -57,13 +66,5 @@ func (b bench) wantFree(t *testing.T, within time.Duration) {
 		if time.Now().After(end) {
 			t.Fatalf("the key is still there %v later", within)
 		}
-	}
-}
-
-// only fails the test unless err matches want, and does not match not.
-func only(t *testing.T, err, want, not error) {
-	t.Helper()
-	if check.Is(t, err, want); errors.Is(err, not) {
-		t.Errorf("error %v matches %v", err, not)
 	}
 }

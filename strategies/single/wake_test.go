@@ -2,11 +2,10 @@ package single_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -25,11 +24,7 @@ func (b bench) refused(t *testing.T, ctx context.Context, req locker.Request) *l
 	t.Helper()
 	req.Name = name
 	_, err := b.Acquire(ctx, req)
-	held, ok := errors.AsType[*locker.ContentionError](err)
-	if !ok {
-		t.Fatalf("error %v; want a refusal", err)
-	}
-	return held
+	return locktest.Refusal(t, err)
 }
 
 // A release that is sent again in the background wakes the first waiter: its own process has tried
@@ -44,9 +39,8 @@ func TestLateReleaseWakesOthers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		b.drv.Then(fault{Hang: true})
-		if _, err := locktest.LeaseOf(held).Do(ctx, lease.Op{Kind: lease.OpRelease, Waiter: own}); !errors.Is(err, locker.ErrUnknownOutcome) {
-			t.Fatal(err)
-		}
+		_, err := locktest.LeaseOf(held).Do(ctx, lease.Op{Kind: lease.OpRelease, Waiter: own})
+		check.Is(t, err, locker.ErrUnknownOutcome)
 		sleep(100 * time.Millisecond)
 		if score, err := b.m.ZScore("{job}:waiters", other); err != nil || score >= 0 || b.m.Exists("job") {
 			t.Errorf("the first waiter was not woken: score %v, %v", score, err)
@@ -78,9 +72,7 @@ func TestInspectCountsWaiters(t *testing.T) {
 		b.acquire(t, locker.Request{TTL: time.Minute})
 		counts := func(want int, when string) {
 			t.Helper()
-			if state, err := b.Inspect(t.Context(), "job"); err != nil || state.Waiters != want {
-				t.Errorf("%s: %d waiters, %v; want %d", when, state.Waiters, err, want)
-			}
+			check.Equal(t, "waiters "+when, locker.Must(b.Inspect(t.Context(), "job")).Waiters, want)
 		}
 		counts(0, "nobody waits")
 		_ = b.refused(t, t.Context(), locker.Request{NoWait: true})
@@ -107,20 +99,15 @@ func TestInspectCountsWaiters(t *testing.T) {
 // A release drops a thousand dead waiters at once, and wakes the one behind them.
 func TestDeadWaitersDelayNobody(t *testing.T) {
 	t.Parallel()
-	for _, fair := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fair=%v", fair), func(t *testing.T) {
+	for what, fair := range map[string]bool{"by chance": false, "fair": true} {
+		t.Run(what, func(t *testing.T) {
 			run(t, single.Config{Fair: fair}, func(t *testing.T, b bench) {
 				l := locker.Must(single.New(clients.OpenMemory(t, b.m), single.Config{Fair: fair}))
 				held := b.acquire(t, locker.Request{TTL: time.Minute})
 				attempt := func(w lease.Waiting) *locker.ContentionError {
 					t.Helper()
 					w.Subscribed = true
-					_, err := l.Acquire(lease.WithWaiting(t.Context(), w), locker.Request{Name: "job"})
-					refusal, ok := errors.AsType[*locker.ContentionError](err)
-					if !ok {
-						t.Fatalf("a waiter: %v, want a refusal", err)
-					}
-					return refusal
+					return locktest.Refusal(t, check.ErrOf(l.Acquire(lease.WithWaiting(t.Context(), w), locker.Request{Name: "job"})))
 				}
 				for range 1000 {
 					attempt(lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-time.Hour)})
@@ -136,9 +123,7 @@ func TestDeadWaitersDelayNobody(t *testing.T) {
 				case <-sub.Wake():
 				case <-time.After(time.Minute):
 				}
-				if took := time.Since(released); took > 10*time.Millisecond {
-					t.Errorf("the waiter behind dead ones was woken %v after the release", took)
-				}
+				check.AtMost(t, "time until the wake-up", time.Since(released), 10*time.Millisecond)
 			})
 		})
 	}
