@@ -104,7 +104,7 @@ type example struct {
 	want history.Verdict
 }
 
-func check(t *testing.T, r history.Rules, examples []example) {
+func judge(t *testing.T, r history.Rules, examples []example) {
 	t.Helper()
 	r.Linger = linger
 	for _, ex := range examples {
@@ -129,7 +129,7 @@ const (
 
 func TestExclusive(t *testing.T) {
 	t.Parallel()
-	check(t, history.Rules{Model: history.Exclusive}, []example{
+	judge(t, history.Rules{Model: history.Exclusive}, []example{
 		{"one after another", begin().acquire("a", 0, 2).release("a", 5, 7).acquire("b", 8, 9), kept},
 		{"while a release is under way", begin().acquire("a", 0, 2).release("a", 5, 20).acquire("b", 8, 9), kept},
 		{"two hold", begin().acquire("a", 0, 2).acquire("b", 8, 9), broken},
@@ -157,7 +157,7 @@ func TestKeptForAWaiter(t *testing.T) {
 	t.Parallel()
 	freed := func() *script { return begin().acquire("a", 0, 2).refuse("c", 1, 30).release("a", 10, 12) }
 	r := history.Rules{Model: history.Exclusive, Woken: 20}
-	check(t, r, []example{
+	judge(t, r, []example{
 		{"while one waits", freed().refuse("b", 20, 21), kept},
 		{"a moment after one waited", freed().refuse("b", 49, 51), kept},
 		{"long after one waited", freed().refuse("b", 55, 56), broken},
@@ -165,7 +165,7 @@ func TestKeptForAWaiter(t *testing.T) {
 		{"while one asks that does not wait", begin().acquire("a", 0, 2).release("a", 10, 12).refuse("c", 11, 40, noWait).refuse("b", 30, 31), broken},
 	})
 	r.Fair = true
-	check(t, r, []example{
+	judge(t, r, []example{
 		{"one that does not wait, in a strict order", freed().refuse("b", 20, 21, noWait), kept},
 		{"long after one waited, in a strict order", freed().refuse("b", 55, 56, noWait), broken},
 	})
@@ -179,7 +179,7 @@ func TestWords(t *testing.T) {
 	}
 	fenced := func(e *history.Event) { e.Fenced = true }
 	before := func(at int64) edit { return func(e *history.Event) { e.Before = at } }
-	check(t, history.Rules{Model: history.Exclusive}, []example{
+	judge(t, history.Rules{Model: history.Exclusive}, []example{
 		{"a lease less the drift", begin().acquire("a", 0, 2, asked(time.Second, 988*time.Millisecond)), kept},
 		{"a lease shorter than that", begin().acquire("a", 0, 2, asked(time.Second, 987*time.Millisecond)), broken},
 		{"a renewal that promises nothing", begin().acquire("a", 0, 2).call(history.Renew, "a", 50, 52, asked(time.Second, 100)), broken},
@@ -195,14 +195,14 @@ func TestWords(t *testing.T) {
 		{"a renewal in time", begin().acquire("a", 0, 2).renew("a", 99, 120, before(100)), kept},
 		{"a renewal that shortens", begin().acquire("a", 0, 2).renew("a", 50, 52, before(300)), broken},
 	})
-	check(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
+	judge(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
 		{"a quorum's renewal that promises less than asked for", begin().acquire("a", 0, 2).call(history.Renew, "a", 50, 52, asked(time.Second, 900*time.Millisecond)), broken},
 	})
 }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	check(t, history.Rules{Model: history.Exclusive}, []example{
+	judge(t, history.Rules{Model: history.Exclusive}, []example{
 		{"refused after a renewal that ended with the lease", begin().acquire("a", 0, 2).renew("a", 90, 100, lost).refuse("b", 130, 131), kept},
 		{"refused after a release that ended behind the lease", begin().acquire("a", 0, 2).release("a", 90, 110, lost).refuse("b", 130, 131), kept},
 		{"refused long after such a release", begin().acquire("a", 0, 2).release("a", 90, 110, lost).refuse("b", 400, 401), broken},
@@ -219,15 +219,15 @@ func TestRefusals(t *testing.T) {
 		{"long after one that was sent again", begin().acquire("a", 0, 40).release("a", 41, 42).refuse("b", 191, 192), broken},
 		{"after one answered too late", begin().acquire("a", 0, 2, lost).refuse("b", 50, 51), kept},
 	})
-	check(t, history.Rules{Model: history.Exclusive, Resend: 5}, []example{
+	judge(t, history.Rules{Model: history.Exclusive, Resend: 5}, []example{
 		{"after one that was sent again at once", begin().acquire("a", 0, 5).release("a", 6, 7).refuse("b", 50, 51), kept},
 		{"after one that took no such time", begin().acquire("a", 0, 4).release("a", 6, 7).refuse("b", 50, 51), broken},
 		{"another beside one that was sent again at once", begin().acquire("a", 0, 5).acquire("b", 6, 7), broken},
 	})
-	check(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
+	judge(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
 		{"in a crowd", begin().refuse("b", 8, 9), kept},
 	})
-	check(t, history.Rules{Model: history.ReadWrite, Intent: 20}, []example{
+	judge(t, history.Rules{Model: history.ReadWrite, Intent: 20}, []example{
 		{"beside an intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 8, 9), kept},
 		{"a reader beside a reader's intent", begin().acquire("a", 1, 2, shared).release("a", 2, 3).refuse("b", 8, 9, shared), broken},
 		{"a reader beside a writer's intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 8, 9, shared), kept},
@@ -242,7 +242,7 @@ func pending(e *history.Event) { e.Outcome = history.Pending }
 
 func TestFences(t *testing.T) {
 	t.Parallel()
-	check(t, history.Rules{Model: history.Exclusive}, []example{
+	judge(t, history.Rules{Model: history.Exclusive}, []example{
 		{"grow", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).acquire("b", 8, 9, fence(6)), kept},
 		{"stay", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).acquire("b", 8, 9, fence(5)), broken},
 		{"fall", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).acquire("b", 8, 9, fence(4)), broken},
@@ -262,7 +262,7 @@ func TestFences(t *testing.T) {
 func TestReentrant(t *testing.T) {
 	t.Parallel()
 	x, y := owner("x"), owner("y")
-	check(t, history.Rules{Model: history.Reentrant}, []example{
+	judge(t, history.Rules{Model: history.Reentrant}, []example{
 		{"nested", begin().acquire("a", 0, 2, x).acquire("b", 5, 6, x).release("a", 7, 8, x).held("b", 9, x).release("b", 10, 11, x).acquire("c", 12, 13, y), kept},
 		{"another gets in", begin().acquire("a", 0, 2, x).acquire("b", 5, 6, y), broken},
 		{"another gets in after one of two releases", begin().acquire("a", 0, 2, x).acquire("b", 5, 6, x).release("a", 7, 8, x).acquire("c", 12, 13, y), broken},
@@ -286,7 +286,7 @@ func TestReentrantLoss(t *testing.T) {
 	t.Parallel()
 	x, y := owner("x"), owner("y")
 	around := func() *script { return begin().acquire("a", 0, 8, x, fence(5)).lose(2, 2) }
-	check(t, history.Rules{Model: history.Reentrant}, []example{
+	judge(t, history.Rules{Model: history.Reentrant}, []example{
 		{"entered twice", around().acquire("b", 10, 11, x, fence(5)).release("b", 12, 13, x).acquire("b2", 14, 15, x, fence(5)).renew("a", 16, 17, lost), loss},
 		{"entered by another", around().acquire("b", 10, 11, x, fence(5)).release("b", 12, 13, x).acquire("c", 14, 15, y, fence(5)), broken},
 	})
@@ -297,7 +297,7 @@ func TestReentrantQuorum(t *testing.T) {
 	t.Parallel()
 	x, y := owner("x"), owner("y")
 	outer := func() *script { return begin().acquire("a", 0, 2, x, fence(5)) }
-	check(t, history.Rules{Model: history.Reentrant, Crowd: true}, []example{
+	judge(t, history.Rules{Model: history.Reentrant, Crowd: true}, []example{
 		{"a higher token inside", outer().acquire("b", 5, 6, x, fence(7)), kept},
 		{"a lower one beside that", outer().acquire("b", 5, 6, x, fence(7)).acquire("c", 8, 9, x, fence(5)), kept},
 		{"a lower token inside", outer().acquire("b", 5, 6, x, fence(4)), broken},
@@ -309,7 +309,7 @@ func TestReentrantQuorum(t *testing.T) {
 
 func TestReadWrite(t *testing.T) {
 	t.Parallel()
-	check(t, history.Rules{Model: history.ReadWrite}, []example{
+	judge(t, history.Rules{Model: history.ReadWrite}, []example{
 		{"two read", begin().acquire("a", 0, 2, shared).acquire("b", 5, 6, shared).held("a", 7, shared).held("b", 7, shared), kept},
 		{"one reads as another writes", begin().acquire("a", 0, 2).acquire("b", 5, 6, shared), broken},
 		{"one writes as another reads", begin().acquire("a", 0, 2, shared).acquire("b", 5, 6), broken},
@@ -348,7 +348,7 @@ func TestReadWrite(t *testing.T) {
 
 func TestLosses(t *testing.T) {
 	t.Parallel()
-	check(t, history.Rules{Model: history.Exclusive}, []example{
+	judge(t, history.Rules{Model: history.Exclusive}, []example{
 		{"another gets in through a loss", begin().acquire("a", 0, 2).lose(5, 6).acquire("b", 8, 9), loss},
 		{"a holder is told of the loss", begin().acquire("a", 0, 2).lose(5, 6).renew("a", 8, 9, lost), loss},
 		{"a loss that harms nobody", begin().acquire("a", 0, 2).lose(5, 6).renew("a", 8, 9), kept},
@@ -389,7 +389,7 @@ func TestTimeout(t *testing.T) {
 func TestTwoMasters(t *testing.T) {
 	t.Parallel()
 	x, y := owner("x"), owner("y")
-	check(t, history.Rules{Model: history.Reentrant}, []example{
+	judge(t, history.Rules{Model: history.Reentrant}, []example{
 		{"the old tenure is entered again", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(5)), loss},
 		{"a new tenure has an old token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(4)), broken},
 		{"a tenure that a resent acquire began at the other master is entered", begin().lose(0, 30).acquire("a", 3, 5, x, resent, fence(6)).acquire("b", 8, 9, x, fence(5)), loss},
@@ -400,7 +400,7 @@ func TestTwoMasters(t *testing.T) {
 		{"another's token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(5)), broken},
 		{"the old tenure is lost and its owner begins another", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 40, 41, x, fence(6)).release("a", 43, 44, lost), loss},
 	})
-	check(t, history.Rules{Model: history.ReadWrite}, []example{
+	judge(t, history.Rules{Model: history.ReadWrite}, []example{
 		{"a downgrade that a loss overtakes", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 30).acquire("b", 5, 6, shared).lose(20, 21).renew("a", 40, 41, lost), loss},
 		{"an upgrade that a loss overtakes", begin().acquire("a", 0, 2, shared).call(history.Upgrade, "a", 3, 30).refuse("b", 5, 6, shared).lose(20, 21).renew("a", 40, 41, lost), loss},
 		{"a reader writes beside another before a loss", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5).lose(20, 21), broken},

@@ -18,7 +18,7 @@ func TestHandOvers(t *testing.T) {
 	handed := func() *script { // b waits from 10 on, a hands over between 40 and 42
 		return begin().acquire("a", 0, 2, fence(5)).acquire("b", 10, 43, from("a"), deadline(100), fence(6)).release("a", 40, 42)
 	}
-	check(t, history.Rules{Model: history.Exclusive, HandOver: true}, []example{
+	judge(t, history.Rules{Model: history.Exclusive, HandOver: true}, []example{
 		{"handed over", handed().held("b", 50).write("b", 51, 6).release("b", 60, 61).acquire("c", 62, 63, fence(9)), kept},
 		{"handed over and on", handed().acquire("c", 20, 63, from("b"), deadline(100), fence(7)).release("b", 60, 62).refuse("d", 70, 71), kept},
 		{"a waiter that called before the first", begin().acquire("b", 0, 43, from("a"), deadline(102)).acquire("a", 2, 4).release("a", 40, 42).held("b", 60), kept},
@@ -44,7 +44,7 @@ func TestHandOvers(t *testing.T) {
 		{"the holder dies while it hands over", begin().acquire("a", 0, 2).acquire("b", 10, 43, from("a"), deadline(100)).release("a", 40, 0, unknown, pending).refuse("c", 50, 52), kept},
 		{"the waiter dies while it is handed over", begin().acquire("a", 0, 2).renew("a", 30, 32).acquire("b", 10, 0, unknown, pending).release("a", 40, 42).refuse("c", 43, 44), kept},
 	})
-	check(t, history.Rules{Model: history.Exclusive, HandOver: true, Watched: true}, []example{
+	judge(t, history.Rules{Model: history.Exclusive, HandOver: true, Watched: true}, []example{
 		{"a lease that a watchdog renewed", begin().acquire("a", 0, 2).acquire("b", 10, 43, from("a"), deadline(140)).release("a", 40, 42), kept},
 	})
 }
@@ -55,7 +55,7 @@ func TestHandOversOfLostHolds(t *testing.T) {
 	handed := func() *script {
 		return begin().acquire("a", 0, 2).lose(20, 21).acquire("b", 30, 43, from("a"), deadline(100)).release("a", 40, 42)
 	}
-	check(t, history.Rules{Model: history.Exclusive, HandOver: true}, []example{
+	judge(t, history.Rules{Model: history.Exclusive, HandOver: true}, []example{
 		{"and nobody notices", handed().held("b", 50), kept},
 		{"and another holds", handed().acquire("c", 44, 45), loss},
 		{"and it is told", handed().renew("b", 44, 45, lost), loss},
@@ -96,9 +96,7 @@ func TestFromIsRecorded(t *testing.T) {
 				return lockertest.New().Acquire(locktrace.Without(ctx), req)
 			})
 			//realtime:ok a Locker in memory
-			if _, err := rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second}); err != nil {
-				t.Fatal(err)
-			}
+			locker.Must(rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second}))
 			events := rec.Events()
 			if e := events[len(events)-1]; e.From != want.From || e.Open != want.Open {
 				t.Errorf("from %q, open %v, want %+v", e.From, e.Open, want)

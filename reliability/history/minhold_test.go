@@ -26,7 +26,7 @@ func TestMinHold(t *testing.T) {
 	keeps := func() *script { return begin().acquire("a", 0, 2*ms, minHold(300)) }
 	released := func() *script { return keeps().release("a", 5*ms, 7*ms, deadline(1000*ms)) }
 	for _, r := range []history.Rules{{Model: history.Exclusive}, {Model: history.Reentrant}, {Model: history.ReadWrite}, {Model: history.Semaphore, Permits: 1}} {
-		check(t, r, []example{
+		judge(t, r, []example{
 			{"acquired after MinHold", released().acquire("b", 310*ms, 312*ms, long), kept},
 			{"acquired before MinHold", released().acquire("b", 200*ms, 202*ms, long), broken},
 			{"refused before MinHold", released().refuse("b", 200*ms, 202*ms, asked), kept},
@@ -45,7 +45,7 @@ func TestMinHold(t *testing.T) {
 		})
 	}
 	reader := func(e *history.Event) { e.Shared = true }
-	check(t, history.Rules{Model: history.ReadWrite}, []example{
+	judge(t, history.Rules{Model: history.ReadWrite}, []example{
 		{
 			"a reader beside that of a reader",
 			begin().acquire("a", 0, 2*ms, minHold(300), reader).release("a", 5*ms, 7*ms, reader).acquire("b", 10*ms, 12*ms, long, reader), kept,
@@ -56,7 +56,7 @@ func TestMinHold(t *testing.T) {
 		},
 		{"a reader beside that of a writer", released().acquire("b", 10*ms, 12*ms, long, reader), broken},
 	})
-	check(t, history.Rules{Model: history.Reentrant}, []example{
+	judge(t, history.Rules{Model: history.Reentrant}, []example{
 		{"its own owner", released().acquire("b", 10*ms, 12*ms, long, owner("a")), broken},
 		{
 			"its own owner, which may hold by an acquire without an answer",
@@ -67,11 +67,11 @@ func TestMinHold(t *testing.T) {
 			begin().acquire("c", 0, 1*ms, long, owner("a")).acquire("a", 2*ms, 3*ms, minHold(300)).release("a", 5*ms, 7*ms).acquire("b", 10*ms, 12*ms, long, owner("a")), kept,
 		},
 	})
-	check(t, history.Rules{Model: history.Semaphore, Permits: 3}, []example{
+	judge(t, history.Rules{Model: history.Semaphore, Permits: 3}, []example{
 		{"the other permits", released().acquire("b", 10*ms, 12*ms, long, permits(2)), kept},
 		{"its permit", released().acquire("b", 10*ms, 12*ms, long, permits(3)), broken},
 	})
-	check(t, history.Rules{Model: history.Exclusive, HandOver: true}, []example{
+	judge(t, history.Rules{Model: history.Exclusive, HandOver: true}, []example{
 		{"handed over", keeps().acquire("b", 3*ms, 6*ms, minHold(0), func(e *history.Event) { e.From = "a" }).release("a", 5*ms, 7*ms), broken},
 	})
 }

@@ -2,7 +2,7 @@ package history_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -24,10 +25,7 @@ func TestRecorder(t *testing.T) {
 		var got []history.Event
 		rec := history.NewRecorder(time.Now(), func(e history.Event) { got = append(got, e) })
 		c := rec.Client(7)
-		h, err := c.Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second, Fenced: true, Owner: "o"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := locker.Must(c.Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second, Fenced: true, Owner: "o"}))
 		if len(got) != 2 || got[0].ID != got[1].ID || got[0].Outcome != history.Pending || got[1].Outcome != history.OK {
 			t.Fatalf("recorded %+v", got)
 		}
@@ -36,13 +34,9 @@ func TestRecorder(t *testing.T) {
 			e.Deadline != rec.At(h.Deadline()) {
 			t.Errorf("acquire: %+v", e)
 		}
-		if !h.Held() {
-			t.Error("not held")
-		}
+		check.Equal(t, "held", h.Held(), true)
 		time.Sleep(time.Until(h.Deadline()) - 1) //nolint:forbidigo // the clock is a fake one
-		if !h.Held() {
-			t.Error("not held just before the deadline")
-		}
+		check.Equal(t, "held just before the deadline", h.Held(), true)
 		if e := got[len(got)-1]; e.Kind != history.Held || e.Return > e.Deadline {
 			t.Errorf("held: %+v", e)
 		}
@@ -50,9 +44,7 @@ func TestRecorder(t *testing.T) {
 		if n := len(got); h.Held() || len(got) != n {
 			t.Error("held at the deadline")
 		}
-		if err := h.Release(t.Context()); !errors.Is(err, locker.ErrLost) {
-			t.Errorf("release: %v", err)
-		}
+		check.Is(t, h.Release(t.Context()), locker.ErrLost)
 		if e := got[len(got)-1]; e.Kind != history.Release || e.Outcome != history.Lost || e.Error == "" || e.Hold != got[1].Hold {
 			t.Errorf("release: %+v", e)
 		}
@@ -110,9 +102,7 @@ func TestOutcomeOf(t *testing.T) {
 		{locker.ErrUnknownOutcome, history.Unsettled},
 		{context.DeadlineExceeded, history.Unsettled},
 	} {
-		if got := history.OutcomeOf(c.err); got != c.want {
-			t.Errorf("%v: %s, want %s", c.err, got, c.want)
-		}
+		check.Equal(t, fmt.Sprint(c.err), history.OutcomeOf(c.err), c.want)
 	}
 }
 
@@ -153,7 +143,5 @@ func TestSave(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(back, events) || backRules != rules {
 		t.Fatalf("%+v, %+v, %v", back, backRules, err)
 	}
-	if again := history.Check(back, backRules, time.Minute); again.Verdict != history.Violation {
-		t.Errorf("%s", again.Verdict)
-	}
+	check.Equal(t, "verdict", history.Check(back, backRules, time.Minute).Verdict, history.Violation)
 }

@@ -1,11 +1,11 @@
 package history_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/reliability/history"
@@ -25,7 +25,7 @@ func TestResume(t *testing.T) {
 	t.Parallel()
 	taken := func() *script { return begin().acquire("a", 0, 2).resume("b", "a", 10, 12) }
 	doubted := func() *script { return begin().acquire("a", 0, 2).resume("b", "a", 10, 12, unknown) }
-	check(t, history.Rules{Model: history.Exclusive}, []example{
+	judge(t, history.Rules{Model: history.Exclusive}, []example{
 		{"the new one uses and releases it", taken().held("b", 20).renew("b", 30, 31).release("b", 40, 41).acquire("c", 50, 51), kept},
 		{"the lease is the new one's", taken().held("b", 105).acquire("c", 111, 112), kept},
 		{"another gets in before the new deadline", taken().acquire("c", 105, 106), broken},
@@ -92,7 +92,7 @@ func TestResume(t *testing.T) {
 		{"without an answer, a key that stays", doubted().leave("a", 20).refuse("c", 255, 256), broken},
 		{"answered too late", begin().acquire("a", 0, 2).resume("b", "a", 10, 60, lost).renew("a", 70, 71, lost), kept},
 	})
-	check(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
+	judge(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
 		{"another gets in during a resume without an answer, whose old one a watchdog tells", doubted().acquire("c", 20, 21).release("a", 50, 51, lost), kept},
 		{"another gets in before a resume without an answer", begin().acquire("a", 0, 2).acquire("c", 5, 6).resume("b", "a", 10, 12, unknown).release("a", 50, 51, lost), broken},
 		{"another gets in though the old one believes", doubted().acquire("c", 20, 21).held("a", 30), broken},
@@ -104,7 +104,7 @@ func TestResume(t *testing.T) {
 func TestResumeFences(t *testing.T) {
 	t.Parallel()
 	fenced := func() *script { return begin().acquire("a", 0, 2, fence(5)) }
-	check(t, history.Rules{Model: history.Exclusive}, []example{
+	judge(t, history.Rules{Model: history.Exclusive}, []example{
 		{"a fresh token", fenced().resume("b", "a", 10, 12, fence(6)).write("b", 20, 6).write("a", 21, 5, refused), kept},
 		{"the old token", fenced().resume("b", "a", 10, 12, fence(5)), broken},
 		{"a lower token", fenced().resume("b", "a", 10, 12, fence(4)), broken},
@@ -116,7 +116,7 @@ func TestResumeFences(t *testing.T) {
 	x, y := owner("x"), owner("y")
 	outer := func() *script { return begin().acquire("a", 0, 2, x, fence(5)) }
 	both := func() *script { return outer().acquire("c", 3, 4, x, fence(5)) }
-	check(t, history.Rules{Model: history.Reentrant}, []example{
+	judge(t, history.Rules{Model: history.Reentrant}, []example{
 		{"one for the tenure", outer().resume("b", "a", 10, 12, x, fence(6)).acquire("c", 20, 21, x, fence(6)), kept},
 		{"the tenure keeps the old one", outer().resume("b", "a", 10, 12, x, fence(6)).acquire("c", 20, 21, x, fence(5)), broken},
 		{"the other hold writes with the old one", both().resume("b", "a", 10, 12, x, fence(6)).write("b", 20, 6).write("c", 21, 5, refused), kept},
@@ -134,14 +134,14 @@ func TestResumeFences(t *testing.T) {
 func TestResumeModes(t *testing.T) {
 	t.Parallel()
 	x, y := owner("x"), owner("y")
-	check(t, history.Rules{Model: history.Reentrant}, []example{
+	judge(t, history.Rules{Model: history.Reentrant}, []example{
 		{"one of two holds", begin().acquire("a", 0, 2, x).acquire("c", 3, 4, x).resume("b", "a", 10, 12, x).release("c", 13, 14, x).held("b", 20, x).release("b", 21, 22, x).acquire("d", 30, 31, y), kept},
 		{"another owner gets in beside it", begin().acquire("a", 0, 2, x).resume("b", "a", 10, 12, x).acquire("d", 30, 31, y), broken},
 		{"the old one is there again", begin().acquire("a", 0, 2, x).resume("b", "a", 10, 12, x).renew("a", 20, 21, x), broken},
 		{"the old one is there again by an acquire that was sent twice", begin().acquire("a", 0, 40, x).resume("b", "a", 50, 52, x).renew("a", 60, 61, x), kept},
 		{"and keeps others out", begin().acquire("a", 0, 40, x).resume("b", "a", 50, 52, x).renew("a", 60, 61, x).release("b", 62, 63, x).renew("a", 150, 151, x).refuse("d", 240, 241, y), kept},
 	})
-	check(t, history.Rules{Model: history.ReadWrite}, []example{
+	judge(t, history.Rules{Model: history.ReadWrite}, []example{
 		{"a reader beside readers", begin().acquire("a", 0, 2, shared).acquire("c", 3, 4, shared).resume("b", "a", 10, 12, shared).held("b", 20, shared), kept},
 		{"a writer gets in beside it", begin().acquire("a", 0, 2, shared).resume("b", "a", 10, 12, shared).acquire("d", 30, 31), broken},
 		{"a reader gets in beside a writer", begin().acquire("a", 0, 2).resume("b", "a", 10, 12).acquire("d", 30, 31, shared), broken},
@@ -167,14 +167,14 @@ func TestResumeModes(t *testing.T) {
 
 func TestResumeLosses(t *testing.T) {
 	t.Parallel()
-	check(t, history.Rules{Model: history.Exclusive}, []example{
+	judge(t, history.Rules{Model: history.Exclusive}, []example{
 		{"another gets in through a loss", begin().acquire("a", 0, 2).resume("b", "a", 10, 12).lose(20, 21).acquire("c", 30, 31), loss},
 		{"a resume is undone by a loss", begin().acquire("a", 0, 2).resume("b", "a", 10, 12).lose(20, 21).renew("a", 30, 31), loss},
 		{"another gets in when the old one's lease is long over", begin().acquire("a", 0, 2).leave("a", 91).resume("b", "a", 90, 91).renew("b", 180, 181).renew("b", 260, 261).lose(300, 301).acquire("c", 310, 311), loss},
 		{"lost by a loss", begin().acquire("a", 0, 2).lose(5, 6).resume("b", "a", 10, 12, lost), loss},
 		{"two get in after a loss", begin().acquire("a", 0, 2).lose(5, 6).resume("b", "a", 10, 12, lost).acquire("c", 20, 21).acquire("d", 30, 31), broken},
 	})
-	check(t, history.Rules{Model: history.Reentrant}, []example{
+	judge(t, history.Rules{Model: history.Reentrant}, []example{
 		{"a token of others raised by a hold in doubt", begin().acquire("z", 0, 1, owner("x")).lose(2, 4).acquire("a", 3, 5, fence(5), owner("o")).acquire("b", 6, 7, fence(5), owner("o")).
 			resume("c", "a", 10, 11, fence(6), owner("o")).write("c", 12, 6).write("b", 14, 5, refused).acquire("d", 20, 21, fence(6), owner("o")), loss},
 		{"a token raised by a hold in doubt", begin().acquire("a", 0, 9, fence(5), owner("o")).lose(3, 4).acquire("b", 5, 6, fence(5), owner("o")).resume("c", "a", 10, 11, fence(6), owner("o")).
@@ -199,32 +199,20 @@ func TestResumeRecorder(t *testing.T) {
 		l := lockertest.New()
 		rec := history.NewRecorder(time.Now(), nil)
 		a, b := rec.Client(1), rec.Client(2)
-		old, err := a.Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second, Fenced: true, Owner: "o"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := b.Resume(t.Context(), l, old.Pass())
-		if err != nil {
-			t.Fatal(err)
-		}
+		old := locker.Must(a.Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second, Fenced: true, Owner: "o"}))
+		h := locker.Must(b.Resume(t.Context(), l, old.Pass()))
 		got := rec.Events()
 		e := got[len(got)-1]
 		if e.Kind != history.Resume || e.Client != 2 || e.Outcome != history.OK || e.Over != got[0].Hold || e.Hold != e.ID || e.Name != "n" || e.Owner != "o" ||
 			e.TTL != time.Second || e.Fence != h.Fence() || e.Fence <= old.Fence() || e.Deadline != rec.At(h.Deadline()) {
 			t.Errorf("resume: %+v", e)
 		}
-		if _, err := b.Resume(t.Context(), l, old.Pass()); !errors.Is(err, locker.ErrNotHeld) {
-			t.Errorf("resumed twice: %v", err)
-		}
-		if err := old.Renew(t.Context(), time.Second); !errors.Is(err, locker.ErrLost) {
-			t.Errorf("renew: %v", err)
-		}
+		check.Is(t, check.ErrOf(b.Resume(t.Context(), l, old.Pass())), locker.ErrNotHeld)
+		check.Is(t, old.Renew(t.Context(), time.Second), locker.ErrLost)
 		if !h.Held() || h.Release(t.Context()) != nil {
 			t.Error("not held")
 		}
-		if _, err := b.Resume(t.Context(), l, history.Passed{Hold: "x", Handle: "none"}); !errors.Is(err, locker.ErrInvalid) {
-			t.Errorf("a bad handle: %v", err)
-		}
+		check.Is(t, check.ErrOf(b.Resume(t.Context(), l, history.Passed{Hold: "x", Handle: "none"})), locker.ErrInvalid)
 		if res := history.Check(history.Settle(rec.Events(), rec.Now()), history.Rules{Model: history.Exclusive}, 0); res.Verdict != history.Kept || res.Operations != 6 {
 			t.Errorf("%+v", res)
 		}

@@ -13,7 +13,7 @@ func TestSemaphore(t *testing.T) {
 	two := permits(2)
 	all := func() *script { return begin().acquire("a", 0, 2).acquire("b", 0, 2, two) }
 	r := history.Rules{Model: history.Semaphore, Permits: 3}
-	check(t, r, []example{
+	judge(t, r, []example{
 		{"all permits", all().release("a", 5, 6).release("b", 5, 7), kept},
 		{"one more than there are", all().acquire("c", 8, 9), broken},
 		{"refused beside all", all().refuse("c", 8, 9), kept},
@@ -28,13 +28,13 @@ func TestSemaphore(t *testing.T) {
 		{"a release without an answer", all().release("a", 5, 7, unknown).acquire("c", 8, 9), kept},
 		{"a lost hold of two", all().lose(5, 6).acquire("c", 8, 9, two), loss},
 	})
-	check(t, r, []example{
+	judge(t, r, []example{
 		{"tokens increase", begin().acquire("a", 0, 2, fence(5)).acquire("b", 3, 4, fence(6)), kept},
 		{"a token twice", begin().acquire("a", 0, 2, fence(5)).acquire("b", 3, 4, fence(5)), broken},
 		{"a write behind that of one beside", begin().acquire("a", 0, 2, fence(5)).acquire("b", 3, 4, fence(6)).write("b", 5, 6).write("a", 7, 5, refused), kept},
 		{"a write refused for nothing", begin().acquire("a", 0, 2, fence(5)).acquire("b", 3, 4, fence(6)).write("a", 7, 5, refused), broken},
 	})
-	check(t, r, []example{
+	judge(t, r, []example{
 		{"a resumed hold keeps its permits", begin().acquire("a", 0, 2, two).resume("b", "a", 5, 7).acquire("c", 8, 9, two), broken},
 		{"a resumed hold has no more permits", begin().acquire("a", 0, 2, two).resume("b", "a", 5, 7).acquire("c", 8, 9), kept},
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -91,14 +92,8 @@ func (s *server) fence(t *rapid.T) int64 {
 	if !s.Exists(counter) {
 		return 0
 	}
-	text, err := s.Get(counter)
-	if err != nil {
-		t.Fatalf("fence counter: %v", err)
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatalf("fence counter: %v", err)
-	}
+	text := locker.Must(s.Get(counter))
+	n := locker.Must(strconv.ParseInt(text, 10, 64))
 	return n
 }
 

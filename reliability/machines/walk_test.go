@@ -3,6 +3,7 @@ package machines
 import (
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
@@ -14,7 +15,7 @@ import (
 
 func TestWalks(t *testing.T) {
 	t.Parallel()
-	for name, k := range map[string]kind{
+	check.Each(t, map[string]kind{
 		"single": {make: func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) }},
 		"reentrant": {hash: true, reentrant: true, make: func(d driver.Driver) (locker.Locker, error) {
 			return reentrant.New(d, reentrant.Config{})
@@ -30,12 +31,9 @@ func TestWalks(t *testing.T) {
 			mw := locker.Must(watchdog.New(watchdog.Config{Jitter: 1e-12})) // next to none: a walk must repeat itself
 			return &watchedSingle{mw(l), l}, nil
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			walk(t, k)
-		})
-	}
+	}, func(t *testing.T, k kind) {
+		walk(t, k)
+	})
 }
 
 // watchedSingle inspects by the strategy, which the middleware hides.

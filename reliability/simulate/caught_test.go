@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 )
 
@@ -26,10 +27,7 @@ func TestFlawsAreCaught(t *testing.T) {
 		t.Run(flaw, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			out, err := violates("1", "-schedules=120", "-enough=2", "-flawed="+flaw, "-dir="+dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := locker.Must(violates("1", "-schedules=120", "-enough=2", "-flawed="+flaw, "-dir="+dir))
 			found := regexp.MustCompile(`make simulate SEED=(\d+) SCHEDULES=1`).FindAllStringSubmatch(out, 3)
 			if found == nil {
 				t.Fatalf("no seed is named:\n%s", out)

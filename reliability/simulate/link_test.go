@@ -10,6 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // wire is a test's connection to a server over a link.
@@ -21,10 +24,7 @@ type wire struct {
 func onWire(t *testing.T, f func(t *testing.T, w wire)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := newServer()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := locker.Must(newServer())
 		defer s.m.Close()
 		f(t, wire{&link{seed: 1, server: s}, t})
 	})
@@ -32,10 +32,7 @@ func onWire(t *testing.T, f func(t *testing.T, w wire)) {
 
 func (w wire) open() net.Conn {
 	w.t.Helper()
-	c, err := w.dial(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	c := locker.Must(w.dial(w.t.Context()))
 	return c
 }
 
@@ -52,9 +49,7 @@ func (w wire) append(c net.Conn, text string) {
 // reply reads a reply, for at most that long.
 func (w wire) reply(c net.Conn, patience time.Duration) (string, error) {
 	w.t.Helper()
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		w.t.Error(err)
-	}
+	check.OK(w.t, c.SetDeadline(time.Now().Add(patience)))
 	p := make([]byte, 100)
 	n, err := c.Read(p)
 	return string(p[:n]), err
@@ -63,9 +58,8 @@ func (w wire) reply(c net.Conn, patience time.Duration) (string, error) {
 func (w wire) stored(want string) {
 	w.t.Helper()
 	synctest.Wait()
-	if got, _ := w.server.m.Get("k"); got != want {
-		w.t.Errorf("executed were %q, want %q", got, want)
-	}
+	got, _ := w.server.m.Get("k")
+	check.Equal(w.t, "executed", got, want)
 }
 
 // answered fails the test unless a reply comes after notBefore, at most 10 ms later.
@@ -75,9 +69,7 @@ func (w wire) answered(c net.Conn, notBefore time.Duration) {
 	if got, err := w.reply(c, time.Hour); err != nil || got[0] != ':' {
 		w.t.Errorf("reply %q, %v", got, err)
 	}
-	if took := time.Since(start); took < notBefore || took > notBefore+10*time.Millisecond {
-		w.t.Errorf("it took %v, want %v", took, notBefore)
-	}
+	check.Within(w.t, "time that it took", time.Since(start), notBefore, notBefore+10*time.Millisecond)
 }
 
 func (w wire) fails(c net.Conn, patience time.Duration, want error) {
@@ -90,7 +82,7 @@ func (w wire) fails(c net.Conn, patience time.Duration, want error) {
 func TestLink(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
-	for name, f := range map[string]func(w wire, c net.Conn){
+	check.Each(t, map[string]func(w wire, c net.Conn){
 		"calm": func(w wire, c net.Conn) {
 			w.append(c, "a")
 			w.answered(c, 0)
@@ -193,13 +185,9 @@ func TestLink(t *testing.T) {
 			w.server.stop(s)
 			w.server.stop(s / 2)
 			w.cut(false)
-			if _, err := w.dial(w.t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
-				w.t.Errorf("dial: %v", err)
-			}
+			check.Is(w.t, check.ErrOf(w.dial(w.t.Context())), syscall.ECONNREFUSED)
 			sleep(3 * s / 4)
-			if _, err := w.dial(w.t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
-				w.t.Errorf("dial before it is back: %v", err)
-			}
+			check.Is(w.t, check.ErrOf(w.dial(w.t.Context())), syscall.ECONNREFUSED)
 			sleep(s / 4)
 			c := w.open()
 			w.append(c, "a")
@@ -221,20 +209,15 @@ func TestLink(t *testing.T) {
 			w.hold(s, true, true, false)
 			start := time.Now()
 			w.open()
-			if took := time.Since(start); took < s {
-				w.t.Errorf("it took %v", took)
-			}
+			check.AtLeast(w.t, "time that it took", time.Since(start), s)
 			w.hold(time.Hour, true, true, false)
 			if _, err := w.dial(w.t.Context()); err == nil {
 				w.t.Error("dialed a frozen server")
 			}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onWire(t, func(_ *testing.T, w wire) { f(w, w.open()) })
-		})
-	}
+	}, func(t *testing.T, f func(w wire, c net.Conn)) {
+		onWire(t, func(_ *testing.T, w wire) { f(w, w.open()) })
+	})
 }
 
 // A key expires by the server's clock, as in Redis: a step of the clock moves its end.
@@ -248,9 +231,7 @@ func TestServerClock(t *testing.T) {
 			onWire(t, func(t *testing.T, w wire) {
 				sleep(time.Second)
 				w.server.step(0)
-				if err := w.server.m.Set("k", "v"); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, w.server.m.Set("k", "v"))
 				w.server.m.SetTTL("k", time.Minute)
 				sleep(5 * time.Second)
 				w.server.step(by)
@@ -258,9 +239,7 @@ func TestServerClock(t *testing.T) {
 				if left := w.server.census(); len(left) == 1 {
 					got = w.server.m.TTL("k") + 5*time.Second
 				}
-				if got != want {
-					t.Errorf("after a step of %v it lives for %v, want %v", by, got, want)
-				}
+				check.Equal(t, "life after a step of "+by.String(), got, want)
 			})
 		})
 	}
@@ -272,18 +251,12 @@ func TestCensus(t *testing.T) {
 	onWire(t, func(t *testing.T, w wire) {
 		m := w.server.m
 		for _, key := range []string{"job", "job:fence", "{a}:fence"} {
-			if err := m.Set(key, "1"); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, m.Set(key, "1"))
 		}
 		m.SetTTL("job", time.Hour)
 		m.SetTTL("job:fence", time.Hour)
-		if left := w.server.census(); len(left) != 2 {
-			t.Errorf("left are %q", left)
-		}
+		check.Equal(t, "keys that are left", len(w.server.census()), 2)
 		sleep(2 * time.Hour)
-		if left := w.server.census(); len(left) != 1 {
-			t.Errorf("later there are %q", left)
-		}
+		check.Equal(t, "keys that are left later", len(w.server.census()), 1)
 	})
 }

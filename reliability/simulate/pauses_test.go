@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // Pauses are drawn from the seed: equal for each run of the same acquire of a client, and different
@@ -16,9 +18,7 @@ func TestPauses(t *testing.T) {
 			b, about := policy(), firstPause
 			for range 10 {
 				d := b.NextBackOff()
-				if d < about/2 || d > about+about/2 {
-					t.Errorf("a pause of %v, want about %v", d, about)
-				}
+				check.Within(t, "pause", d, about/2, about+about/2)
 				all = append(all, d)
 				about = min(2*about, longestPause)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
@@ -96,9 +97,7 @@ func TestPlansKeepToTheAssumptions(t *testing.T) {
 		for _, f := range p.Faults {
 			switch f.Kind {
 			case simulate.StepClock:
-				if f.By.Abs() > drift {
-					t.Errorf("seed %d: a step of %v, the drift is %v", seed, f.By, drift)
-				}
+				check.AtMost(t, fmt.Sprintf("seed %d: a step of the clock", seed), f.By.Abs(), drift)
 				if last[f.Server] != 0 && f.At < last[f.Server]+slices.Max(p.TTLs) {
 					t.Errorf("seed %d: two steps in a lease, at %v and %v", seed, last[f.Server], f.At)
 				}

@@ -3,6 +3,7 @@ package simulate
 import (
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
@@ -30,8 +31,6 @@ func TestSpread(t *testing.T) {
 		{"after one who logs", []history.Event{event(1, history.Acquire, history.Unsettled, "a", 1, 3), event(0, history.Acquire, history.Unsettled, "a", 4, 6)}, true},
 	}
 	for _, tt := range tests {
-		if err := p.spread(tt.events); (err != nil) != tt.spread {
-			t.Errorf("%s: %v", tt.what, err)
-		}
+		check.Equal(t, tt.what, p.spread(tt.events) != nil, tt.spread)
 	}
 }
