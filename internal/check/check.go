@@ -5,6 +5,7 @@ package check
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,10 +31,25 @@ func EachInFakeTime[T any](t *testing.T, tests map[string]T, f func(t *testing.T
 	})
 }
 
+// InFakeTime runs f in a bubble of testing/synctest, in parallel with other tests.
+func InFakeTime(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, f)
+}
+
 // Advance lets d pass on the clock of a bubble, and waits until all goroutines have acted on it.
 func Advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
+}
+
+// Took demands that what began at start took exactly want, on the clock of a bubble.
+func Took(tb testing.TB, what string, start time.Time, want time.Duration) {
+	tb.Helper()
+	if took := time.Since(start); took != want {
+		tb.Errorf("%s took %v, want %v", what, took, want)
+	}
 }
 
 // Closed reports whether c is closed.
@@ -128,6 +144,32 @@ func Must(tb testing.TB, err error) {
 	if err != nil {
 		tb.Fatalf("error %v, want none", err)
 	}
+}
+
+// Equal demands that got is want.
+func Equal[T comparable](tb testing.TB, what string, got, want T) {
+	tb.Helper()
+	if got != want {
+		unequal(tb, what, got, want)
+	}
+}
+
+// EqualSlices demands that got has the elements of want, in their order.
+func EqualSlices[T comparable](tb testing.TB, what string, got, want []T) {
+	tb.Helper()
+	if !slices.Equal(got, want) {
+		unequal(tb, what, got, want)
+	}
+}
+
+func unequal(tb testing.TB, what string, got, want any) {
+	tb.Helper()
+	format := "%s: %+v, want %+v"
+	switch got.(type) {
+	case string, []string:
+		format = "%s: %q, want %q"
+	}
+	tb.Errorf(format, what, got, want)
 }
 
 // Panics demands that f panics with want, or with any value if want is nil.

@@ -36,8 +36,8 @@ type Finding struct {
 func (f Finding) String() string { return fmt.Sprintf("%s: %s", f.Pos, f.Rule) }
 
 // Check returns the lines below root, in the tests of packages that run in real time, which are
-// against a rule. A file that imports testing/synctest, or calls check.EachInFakeTime, runs in fake
-// time.
+// against a rule. A file that imports testing/synctest, or calls check.InFakeTime or
+// check.EachInFakeTime, runs in fake time.
 func Check(root string) (findings []Finding, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -85,14 +85,15 @@ func checkPackage(dir string) (findings []Finding, err error) {
 	return findings, nil
 }
 
-// inFakeTime reports whether a file imports testing/synctest or calls check.EachInFakeTime.
+// inFakeTime reports whether a file imports testing/synctest, or calls check.InFakeTime or
+// check.EachInFakeTime.
 func inFakeTime(file *ast.File) (fake bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.ImportSpec:
 			fake = fake || n.Path.Value == `"testing/synctest"`
 		case *ast.SelectorExpr:
-			fake = fake || n.Sel.Name == "EachInFakeTime"
+			fake = fake || n.Sel.Name == "InFakeTime" || n.Sel.Name == "EachInFakeTime"
 		}
 		return !fake
 	})

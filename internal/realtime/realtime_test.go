@@ -63,6 +63,7 @@ func TestFilesThatAreLeftOut(t *testing.T) {
 	for head, want := range map[string]int{
 		"package x": 1,
 		"package x\n\nimport \"testing/synctest\"":       0,
+		"package x\n\nvar _ = check.InFakeTime":          0,
 		"package x\n\nvar _ = check.EachInFakeTime[int]": 0,
 		"//realtime:ok in the bubbles of y\npackage x":   0,
 	} {
