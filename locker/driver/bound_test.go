@@ -57,9 +57,7 @@ func TestBoundEndsAtItsDeadline(t *testing.T) {
 		check.Advance(3*time.Second - 1)
 		wantEnd(b, t, "just before", nil)
 		<-b.Done()
-		if got := time.Since(start); got != 3*time.Second {
-			t.Errorf("Done closed after %v, want 3s", got)
-		}
+		check.Took(t, "the end of Done", start, 3*time.Second)
 		wantEnd(b, t, "at the deadline", context.DeadlineExceeded)
 		b.Stop()
 		wantEnd(b, t, "after Stop", context.DeadlineExceeded)
@@ -73,8 +71,7 @@ func stopped(t *testing.T, b *driver.Bounded) *driver.Bounded {
 }
 
 func TestBoundTakesTheSoonerDeadline(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		start := time.Now()
 		soon := start.Add(time.Second)
 		timer, cancel := context.WithDeadline(t.Context(), soon)
@@ -89,17 +86,14 @@ func TestBoundTakesTheSoonerDeadline(t *testing.T) {
 				t.Errorf("over %s: Deadline in %v, want the parent's", name, d.Sub(start))
 			}
 			<-b.Done()
-			if got := time.Since(start); got != time.Second {
-				t.Errorf("over %s: Done closed after %v, want 1s", name, got)
-			}
+			check.Took(t, "the end of Done over "+name, start, time.Second)
 			wantEnd(b, t, "over "+name, context.DeadlineExceeded)
 		}
 	})
 }
 
 func TestBoundEndsWithItsParent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		cause := errors.New("user went home")
 		parent, cancel := context.WithCancelCause(t.Context())
 		b := driver.Bound(parent, time.Minute)
@@ -147,8 +141,7 @@ func TestBoundStop(t *testing.T) {
 
 // Once Err returns an error, Done is closed.
 func TestBoundErrMeansDone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		wantEnd(driver.Bound(endless(t), -time.Second), t, "bounded by a negative time", context.DeadlineExceeded)
 		if !check.Closed(driver.Bound(endless(t), -time.Second).Done()) {
 			t.Error("bounded by a negative time: Done is open at first")
@@ -165,8 +158,7 @@ func TestBoundErrMeansDone(t *testing.T) {
 }
 
 func TestBoundIsAParent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		b := driver.Bound(endless(t), time.Second)
 		if b.Value(key("k")) != "v" {
 			t.Error("a value of the parent is lost")

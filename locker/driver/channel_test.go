@@ -32,9 +32,7 @@ func TestChannel(t *testing.T) {
 	if c.Name() != "{a}:wake" || c.IsZero() {
 		t.Errorf("name %q, zero: %v", c.Name(), c.IsZero())
 	}
-	if got := c.Info(); got != one.Info() {
-		t.Errorf("Info: %v, want the driver's", got)
-	}
+	check.Equal(t, "Info", c.Info(), one.Info())
 	_, err := c.Subscribe(t.Context())
 	check.Error(t, "Subscribe", err, errListening)
 	if one.channel != "{a}:wake" || one.ctx != t.Context() {

@@ -13,13 +13,9 @@ import (
 func TestReplyPart(t *testing.T) {
 	t.Parallel()
 	list, err := driver.NewReply([]any{int64(1), "x", nil})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	one, err := driver.NewReply("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, tt := range []struct {
 		r    driver.Reply
 		i, n int

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -37,26 +38,25 @@ func TestAwaitOfAnEndedContextCallsNothing(t *testing.T) {
 	if v != 0 {
 		t.Errorf("value %d beside the error", v)
 	}
-	wantError(t, "Await", err, driver.ErrNotSent, context.Canceled)
+	check.Error(t, "Await", err, driver.ErrNotSent, context.Canceled)
 }
 
 // Await returns although the client ignores its context; the call goes on in the background.
 func TestAwaitReturnsWithItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
 		finished := false
 		v, err := adapter.Await(ctx, func() (int, error) {
-			advance(5 * time.Second)
+			check.Advance(5 * time.Second)
 			finished = true
 			return 7, nil
 		})
 		if got := time.Since(start); got != time.Second || v != 0 {
 			t.Errorf("%d after %v, want 0 after 1s", v, got)
 		}
-		wantError(t, "Await", err, context.DeadlineExceeded)
+		check.Error(t, "Await", err, context.DeadlineExceeded)
 		if errors.Is(err, driver.ErrNotSent) {
 			t.Errorf("%v: a call under way may have been sent", err)
 		}
@@ -103,44 +103,39 @@ func TestAwaitOfEndlessContextTakesNoGoroutine(t *testing.T) {
 func TestAwaitTellsTheLateAnswer(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
-	for name, answer := range map[string]error{"won": nil, "refused": refused} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := adapter.Await(ctx, func() (int, error) {
-					<-time.After(5 * time.Second)
-					return 7, answer
-				})
-				wantError(t, "Await", err, context.DeadlineExceeded)
-				err = adapter.ConvertPending(fmt.Errorf("wrapped: %w", err), func(n int, err error) (string, error) {
-					return strconv.Itoa(n), err
-				})
-				wantError(t, "ConvertPending", err, context.DeadlineExceeded)
-				pending, ok := errors.AsType[*driver.PendingError](err)
-				if !ok {
-					t.Fatalf("%v is no PendingError", err)
-				}
-				var heard atomic.Int32
-				hear := func(v any, err error) {
-					heard.Add(1)
-					if v != "7" || !errors.Is(err, answer) {
-						t.Errorf("heard %v, %v; want 7, %v", v, err, answer)
-					}
-				}
-				pending.OnAnswer(hear)
-				pending.OnAnswer(hear)
-				if heard.Load() != 0 {
-					t.Errorf("heard before the answer")
-				}
-				advance(4 * time.Second)
-				synctest.Wait()
-				pending.OnAnswer(hear)
-				if heard.Load() != 3 {
-					t.Errorf("heard %d times, want 3", heard.Load())
-				}
-			})
+	check.EachInFakeTime(t, map[string]error{"won": nil, "refused": refused}, func(t *testing.T, answer error) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := adapter.Await(ctx, func() (int, error) {
+			<-time.After(5 * time.Second)
+			return 7, answer
 		})
-	}
+		check.Error(t, "Await", err, context.DeadlineExceeded)
+		err = adapter.ConvertPending(fmt.Errorf("wrapped: %w", err), func(n int, err error) (string, error) {
+			return strconv.Itoa(n), err
+		})
+		check.Error(t, "ConvertPending", err, context.DeadlineExceeded)
+		pending, ok := errors.AsType[*driver.PendingError](err)
+		if !ok {
+			t.Fatalf("%v is no PendingError", err)
+		}
+		var heard atomic.Int32
+		hear := func(v any, err error) {
+			heard.Add(1)
+			if v != "7" || !errors.Is(err, answer) {
+				t.Errorf("heard %v, %v; want 7, %v", v, err, answer)
+			}
+		}
+		pending.OnAnswer(hear)
+		pending.OnAnswer(hear)
+		if heard.Load() != 0 {
+			t.Errorf("heard before the answer")
+		}
+		check.Advance(4 * time.Second)
+		synctest.Wait()
+		pending.OnAnswer(hear)
+		if heard.Load() != 3 {
+			t.Errorf("heard %d times, want 3", heard.Load())
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -17,14 +18,10 @@ var _ driver.Backgrounder = (*adapter.Base)(nil)
 func TestBaseShutdown(t *testing.T) {
 	t.Parallel()
 	var b adapter.Base
-	if err := b.CheckOpen(); err != nil {
-		t.Errorf("CheckOpen of a fresh driver: %v", err)
-	}
-	if err := b.Shutdown(nil); err != nil {
-		t.Errorf("Shutdown of an idle driver: %v", err)
-	}
-	wantError(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
-	wantError(t, "second Shutdown", b.Shutdown(nil), driver.ErrClosed)
+	check.Error(t, "CheckOpen of a fresh driver", b.CheckOpen())
+	check.Error(t, "Shutdown of an idle driver", b.Shutdown(nil))
+	check.Error(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
+	check.Error(t, "second Shutdown", b.Shutdown(nil), driver.ErrClosed)
 	if b.Background(func(context.Context) { t.Error("ran on a closed driver") }) {
 		t.Error("Background on a closed driver says that it runs")
 	}
@@ -33,8 +30,7 @@ func TestBaseShutdown(t *testing.T) {
 // Shutdown cancels background work, which can still send, and waits for it. Then calls fail, and
 // the hub is closed last.
 func TestBaseShutdownOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var b adapter.Base
 		srv := newServer(t)
 		hub := adapter.NewHub(srv.open)
@@ -43,10 +39,8 @@ func TestBaseShutdownOrder(t *testing.T) {
 		for _, extra := range []time.Duration{time.Second, 2 * time.Second} {
 			if !b.Background(func(ctx context.Context) {
 				<-ctx.Done()
-				if err := b.CheckOpen(); err != nil {
-					t.Errorf("background work can send no more: %v", err)
-				}
-				advance(extra)
+				check.Error(t, "background work can send no more", b.CheckOpen())
+				check.Advance(extra)
 				if srv.newest().isClosed() {
 					t.Error("the hub was closed before background work ended")
 				}
@@ -55,27 +49,24 @@ func TestBaseShutdownOrder(t *testing.T) {
 				t.Fatal("Background does not run")
 			}
 		}
-		advance(time.Minute)
+		check.Advance(time.Minute)
 		start := time.Now()
-		if err := b.Shutdown(hub); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
+		check.Error(t, "Shutdown", b.Shutdown(hub))
 		if got := time.Since(start); got != 2*time.Second || len(ended) != 2 {
 			t.Errorf("Shutdown took %v with %d ended, want 2s and both", got, len(ended))
 		}
-		wantError(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
+		check.Error(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
 		if !srv.newest().isClosed() {
 			t.Error("the hub is open")
 		}
 		_, err := hub.Subscribe(t.Context(), "b")
-		wantError(t, "Subscribe", err, driver.ErrClosed)
+		check.Error(t, "Subscribe", err, driver.ErrClosed)
 		_ = sub.Close()
 	})
 }
 
 func TestBaseShutdownIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var b adapter.Base
 		free := make(chan struct{})
 		b.Background(func(context.Context) { <-free })
@@ -87,25 +78,22 @@ func TestBaseShutdownIsBounded(t *testing.T) {
 		start := time.Now()
 		second := make(chan error, 1)
 		go func() {
-			advance(time.Second)
+			check.Advance(time.Second)
 			second <- b.Shutdown(hub)
 		}()
 		err := b.Shutdown(hub)
-		if got := time.Since(start); got != 3*time.Second {
-			t.Errorf("Shutdown took %v, want 3s", got)
-		}
-		wantError(t, "Shutdown", err, driver.ErrCleanUpUnfinished)
-		wantError(t, "Shutdown", err, closeErr)
-		wantError(t, "Shutdown during Shutdown", <-second, driver.ErrClosed)
-		wantError(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
+		check.Took(t, "Shutdown", start, 3*time.Second)
+		check.Error(t, "Shutdown", err, driver.ErrCleanUpUnfinished)
+		check.Error(t, "Shutdown", err, closeErr)
+		check.Error(t, "Shutdown during Shutdown", <-second, driver.ErrClosed)
+		check.Error(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
 		close(free) // what ends later must not panic
 	})
 }
 
 // Background work that ends by Goexit has ended.
 func TestBaseBackgroundEndsByGoexit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var b adapter.Base
 		b.Background(func(context.Context) { runtime.Goexit() })
 		synctest.Wait()

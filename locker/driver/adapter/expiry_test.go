@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -16,43 +16,39 @@ import (
 func TestExpiriesShare(t *testing.T) {
 	t.Parallel()
 	const after = 3 * time.Second
-	for name, c := range map[string]struct {
+	type test struct {
 		later  time.Duration // than the first deadline
 		shared bool
-	}{
+	}
+	check.EachInFakeTime(t, map[string]test{
 		"the same":     {0, true},
 		"a bit later":  {adapter.Grain, true},
 		"later":        {adapter.Grain + 1, false},
 		"a bit sooner": {-1, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var e adapter.Expiries
-				start := time.Now()
-				share := func(after time.Duration) context.Context {
-					ctx := e.Share(dated{start.Add(after)}, start)
-					t.Cleanup(func() { adapter.Unshare(ctx) })
-					return ctx
-				}
-				first, other := share(after), share(after+c.later)
-				if shared := first.Done() == other.Done(); shared != c.shared {
-					t.Errorf("shared: %v, want %v", shared, c.shared)
-				}
-				if err := other.Err(); err != nil {
-					t.Errorf("at first Err is %v", err)
-				}
-				<-other.Done()
-				if late := time.Since(start) - (after + c.later); late < 0 || late > adapter.Grain {
-					t.Errorf("closed %v after the deadline", late)
-				}
-				if err := other.Err(); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("at the end Err is %v", err)
-				}
-				<-first.Done()
-			})
-		})
-	}
+	}, func(t *testing.T, c test) {
+		var e adapter.Expiries
+		start := time.Now()
+		share := func(after time.Duration) context.Context {
+			ctx := e.Share(dated{start.Add(after)}, start)
+			t.Cleanup(func() { adapter.Unshare(ctx) })
+			return ctx
+		}
+		first, other := share(after), share(after+c.later)
+		if shared := first.Done() == other.Done(); shared != c.shared {
+			t.Errorf("shared: %v, want %v", shared, c.shared)
+		}
+		if err := other.Err(); err != nil {
+			t.Errorf("at first Err is %v", err)
+		}
+		<-other.Done()
+		if late := time.Since(start) - (after + c.later); late < 0 || late > adapter.Grain {
+			t.Errorf("closed %v after the deadline", late)
+		}
+		if err := other.Err(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("at the end Err is %v", err)
+		}
+		<-first.Done()
+	})
 }
 
 // dated is a context that ends at its deadline alone.
@@ -84,8 +80,7 @@ func TestExpiriesLeaveAlone(t *testing.T) {
 
 // A context ends also if all that shared its Done before are over.
 func TestExpiriesLastLeaves(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var e adapter.Expiries
 		now := time.Now()
 		first := e.Share(dated{now.Add(2 * time.Second)}, now)
@@ -93,17 +88,14 @@ func TestExpiriesLastLeaves(t *testing.T) {
 		second := e.Share(dated{now.Add(2 * time.Second)}, now)
 		defer adapter.Unshare(second)
 		<-second.Done()
-		if took := time.Since(now); took != 2*time.Second+adapter.Grain {
-			t.Errorf("ended after %v", took)
-		}
+		check.Took(t, "the end", now, 2*time.Second+adapter.Grain)
 	})
 }
 
 // After Close no timer is left once the last context is not used any more, whether it was shared
 // before or after.
 func TestExpiriesClose(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var e adapter.Expiries
 		ctx := dated{time.Now().Add(3 * time.Second)}
 		before := e.Share(ctx, time.Now())
@@ -117,9 +109,7 @@ func TestExpiriesClose(t *testing.T) {
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // fake time
 		for _, shared := range []context.Context{before, after} {
-			if err := shared.Err(); err != nil {
-				t.Errorf("its timer was left: %v", err)
-			}
+			check.Error(t, "its timer was left", shared.Err())
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -184,7 +185,7 @@ func (f *feed) Close() error {
 	return f.srv.closeErr
 }
 
-func (f *feed) isClosed() bool { return closed(f.over) }
+func (f *feed) isClosed() bool { return check.Closed(f.over) }
 
 func (f *feed) confirm(channel string) {
 	f.events <- event{Event: adapter.Event{Kind: adapter.Subscribed, Channel: channel}}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -50,21 +51,16 @@ func TestGatePlaces(t *testing.T) {
 
 // Waiting calls enter in order, urgent ones before the others.
 func TestGateOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		g := adapter.NewGate(1)
 		for range 2 {
-			if err := g.Enter(urgently(t)); err != nil {
-				t.Fatalf("Enter: %v", err)
-			}
+			check.Must(t, g.Enter(urgently(t)))
 		}
 		var order []int
 		var mu sync.Mutex
 		for i, ctx := range []context.Context{t.Context(), t.Context(), urgently(t), urgently(t)} {
 			go func() {
-				if err := g.Enter(ctx); err != nil {
-					t.Errorf("Enter: %v", err)
-				}
+				check.Error(t, "Enter", g.Enter(ctx))
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, i)
@@ -75,20 +71,15 @@ func TestGateOrder(t *testing.T) {
 			g.Leave()
 			synctest.Wait()
 		}
-		if got := fmt.Sprint(order); got != "[2 3 0 1]" {
-			t.Errorf("entered in the order %v, want [2 3 0 1]", got)
-		}
+		check.Equal(t, "entered in the order", fmt.Sprint(order), "[2 3 0 1]")
 	})
 }
 
 // A caller that gives up at the gate has sent nothing and has no place.
 func TestGateGivingUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		g := adapter.NewGate(1)
-		if err := g.Enter(t.Context()); err != nil {
-			t.Fatalf("Enter: %v", err)
-		}
+		check.Must(t, g.Enter(t.Context()))
 		for range 100 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			err := g.Enter(ctx)

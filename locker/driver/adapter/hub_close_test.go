@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -23,18 +24,16 @@ func TestHubClose(t *testing.T) {
 		for range 2 {
 			closeHub(t, hub)
 		}
-		if after := time.Since(start); after != 0 {
-			t.Errorf("Close took %v", after)
-		}
+		check.Took(t, "Close", start, 0)
 		if !srv.newest().isClosed() {
 			t.Error("the connection is open")
 		}
-		wantError(t, "Subscribe that waited", (<-waiting).err, driver.ErrClosed)
+		check.Error(t, "Subscribe that waited", (<-waiting).err, driver.ErrClosed)
 		_, err := hub.Subscribe(t.Context(), "a")
-		wantError(t, "Subscribe after Close", err, driver.ErrClosed)
+		check.Error(t, "Subscribe after Close", err, driver.ErrClosed)
 		wantWakeUps(t, "after Close", a, 0)
 		_ = a.Close() // must not panic
-		wantError(t, "second Close of a subscription", a.Close(), driver.ErrClosed)
+		check.Error(t, "second Close of a subscription", a.Close(), driver.ErrClosed)
 	})
 }
 
@@ -43,18 +42,16 @@ func TestHubCloseWhileDown(t *testing.T) {
 		subscribe(t, hub, "a")
 		srv.set(func() { srv.refuse = io.ErrUnexpectedEOF })
 		srv.newest().hangUp()
-		advance(10*time.Second + time.Millisecond)
+		check.Advance(10*time.Second + time.Millisecond)
 		start := time.Now()
 		closeHub(t, hub)
-		if after := time.Since(start); after != 0 {
-			t.Errorf("Close took %v, want it not to wait for the next attempt", after)
-		}
+		check.Took(t, "Close, without the next attempt,", start, 0)
 	})
 }
 
 func TestHubCloseWhileDialing(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(ctx context.Context, srv *server) (adapter.Feed, error){
+	check.EachInFakeTime(t, map[string]func(ctx context.Context, srv *server) (adapter.Feed, error){
 		"gives up": func(ctx context.Context, _ *server) (adapter.Feed, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -63,38 +60,30 @@ func TestHubCloseWhileDialing(t *testing.T) {
 			<-ctx.Done()
 			return srv.open(context.WithoutCancel(ctx))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := newServer(t)
-				hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) { return open(ctx, srv) })
-				answer := ask(t.Context(), hub, "a")
-				closeHub(t, hub)
-				wantError(t, "Subscribe", (<-answer).err, driver.ErrClosed)
-				for _, f := range srv.feeds {
-					if !f.isClosed() {
-						t.Error("a connection that came too late is open")
-					}
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, open func(ctx context.Context, srv *server) (adapter.Feed, error)) {
+		srv := newServer(t)
+		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) { return open(ctx, srv) })
+		answer := ask(t.Context(), hub, "a")
+		closeHub(t, hub)
+		check.Error(t, "Subscribe", (<-answer).err, driver.ErrClosed)
+		for _, f := range srv.feeds {
+			if !f.isClosed() {
+				t.Error("a connection that came too late is open")
+			}
+		}
+	})
 }
 
 func TestHubDialIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
 		start := time.Now()
 		_, err := hub.Subscribe(t.Context(), "a")
-		wantError(t, "Subscribe", err, context.DeadlineExceeded, driver.ErrNotSent)
-		if after := time.Since(start); after != 5*time.Second {
-			t.Errorf("dialing took %v, want 5s", after)
-		}
+		check.Error(t, "Subscribe", err, context.DeadlineExceeded, driver.ErrNotSent)
+		check.Took(t, "dialing", start, 5*time.Second)
 		closeHub(t, hub)
 	})
 }
@@ -136,9 +125,7 @@ func TestHubBlockedWrite(t *testing.T) {
 		if err := hub.Close(); err != nil || time.Since(start) != time.Second {
 			t.Errorf("Close of the hub: %v after %v", err, time.Since(start))
 		}
-		if n := srv.newest().tries.Load() - tries; n != 1 {
-			t.Errorf("%d commands were tried, want the blocked one alone: the others may block as well", n)
-		}
+		check.Equal(t, "commands were tried", srv.newest().tries.Load()-tries, 1)
 	})
 }
 
@@ -154,20 +141,20 @@ func TestHubFailedWrite(t *testing.T) {
 				srv.set(func() { srv.writeErr, srv.hasty = io.ErrShortWrite, closesItself })
 				broken := srv.newest()
 				got := <-ask(t.Context(), hub, "b")
-				wantError(t, "Subscribe", got.err, io.ErrShortWrite)
+				check.Error(t, "Subscribe", got.err, io.ErrShortWrite)
 				if !broken.isClosed() {
 					t.Error("the connection was not closed")
 				}
 				srv.set(func() { srv.writeErr = nil })
-				advance(time.Second)
+				check.Advance(time.Second)
 				wantWakeUps(t, "who was there before", a, 1)
 				subscribe(t, hub, "b")
 				srv.newest().hangUp() // the failure of the connection before is over
 				srv.set(func() { srv.silent = true })
-				advance(20 * time.Millisecond)
+				check.Advance(20 * time.Millisecond)
 				waiting := ask(t.Context(), hub, "c")
 				srv.newest().hangUp()
-				wantError(t, "Subscribe on the next connection", (<-waiting).err, net.ErrClosed)
+				check.Error(t, "Subscribe on the next connection", (<-waiting).err, net.ErrClosed)
 			})
 		})
 	}
@@ -181,6 +168,6 @@ func TestHubTellsNotOfItsOwnClosing(t *testing.T) {
 		waiting := ask(t.Context(), hub, "b")
 		srv.set(func() { srv.stall = nil })
 		srv.newest().hangUp()
-		wantError(t, "Subscribe", (<-waiting).err, net.ErrClosed)
+		check.Error(t, "Subscribe", (<-waiting).err, net.ErrClosed)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
@@ -38,8 +39,8 @@ func TestHubRemembersRefusedChannels(t *testing.T) {
 		srv.set(func() { srv.forbid["bad"] = errNoPerm })
 		for range 100 {
 			_, err := hub.Subscribe(t.Context(), "bad")
-			wantError(t, "Subscribe to a forbidden channel", err, errNoPerm)
-			advance(100 * time.Millisecond)
+			check.Error(t, "Subscribe to a forbidden channel", err, errNoPerm)
+			check.Advance(100 * time.Millisecond)
 		}
 		subscribe(t, hub, "b")
 		f := srv.newest()
@@ -48,7 +49,7 @@ func TestHubRemembersRefusedChannels(t *testing.T) {
 		f.publish("a")
 		wantWakeUps(t, "another", a, 1)
 		srv.set(func() { clear(srv.forbid) })
-		advance(time.Minute)
+		check.Advance(time.Minute)
 		subscribe(t, hub, "bad")
 		wantDials(t, srv, 1)
 	})
@@ -88,12 +89,12 @@ func TestHubRefusesWhatWasGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		given := ask(ctx, hub, "bad")
 		cancel()
-		wantError(t, "Subscribe given up", (<-given).err, context.Canceled)
+		check.Error(t, "Subscribe given up", (<-given).err, context.Canceled)
 		again := ask(t.Context(), hub, "bad")
 		close(srv.stall)
-		wantError(t, "Subscribe again", (<-again).err, errNoPerm)
+		check.Error(t, "Subscribe again", (<-again).err, errNoPerm)
 		_, err := hub.Subscribe(t.Context(), "bad")
-		wantError(t, "Subscribe a third time", err, errNoPerm)
+		check.Error(t, "Subscribe a third time", err, errNoPerm)
 		wantSent(t, srv.newest(), "+a", "+bad", "-bad", "+bad")
 		subscribe(t, hub, "b")
 	})
@@ -106,14 +107,14 @@ func TestHubForgetsPassingRefusals(t *testing.T) {
 		srv.set(func() { srv.forbid["b"] = errBusy })
 		for range 2 {
 			_, err := hub.Subscribe(t.Context(), "b")
-			wantError(t, "Subscribe", err, errBusy)
+			check.Error(t, "Subscribe", err, errBusy)
 		}
 		wantSent(t, srv.newest(), "+a", "+b", "+b")
 		srv.set(func() { srv.forbid["a"] = errBusy })
 		srv.newest().hangUp()
-		advance(time.Second)
+		check.Advance(time.Second)
 		srv.set(func() { clear(srv.forbid) })
-		advance(2 * time.Second)
+		check.Advance(2 * time.Second)
 		wantWakeUps(t, "who was there before", a, 1)
 		srv.newest().publish("a")
 		wantWakeUps(t, "who was there before", a, 1)
@@ -133,7 +134,7 @@ func TestHubLeavesSubscriptionsBehind(t *testing.T) {
 		wantWakeUps(t, "who stays", a, 0)
 		wantDials(t, srv, 1)
 		_ = subscribe(t, hub, "last").Close()
-		advance(time.Second)
+		check.Advance(time.Second)
 		wantWakeUps(t, "who stays", a, 1)
 		wantSent(t, srv.newest(), "+a")
 		wantDials(t, srv, 2)

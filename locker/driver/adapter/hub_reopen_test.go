@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -16,12 +17,12 @@ import (
 func TestHubComesBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a, b := subscribe(t, hub, "a"), subscribe(t, hub, "b")
-		advance(time.Minute)
+		check.Advance(time.Minute)
 		first := srv.newest()
 		srv.set(func() { srv.refuse = io.ErrUnexpectedEOF })
 		first.hangUp()
 		down := time.Now()
-		advance(3 * time.Second)
+		check.Advance(3 * time.Second)
 		var after []int64 // in ms: pauses of 10 ms, doubling to 1 s
 		for _, at := range srv.dialed[1:] {
 			after = append(after, at.Sub(down).Milliseconds())
@@ -34,7 +35,7 @@ func TestHubComesBack(t *testing.T) {
 		}
 		wantWakeUps(t, "while it is down", a, 0)
 		srv.set(func() { srv.refuse = nil })
-		advance(time.Second)
+		check.Advance(time.Second)
 		second := srv.newest()
 		if sent := second.sent(); len(sent) != 2 || !slices.Contains(sent, "+a") || !slices.Contains(sent, "+b") {
 			t.Errorf("the new connection was sent %q, want +a and +b", sent)
@@ -43,9 +44,7 @@ func TestHubComesBack(t *testing.T) {
 		wantWakeUps(t, "b, subscribed again", b, 1)
 		second.publish("b")
 		wantWakeUps(t, "b, after a message", b, 1)
-		if err := a.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		check.Error(t, "Close", a.Close())
 		synctest.Wait()
 		if sent := second.sent(); sent[len(sent)-1] != "-a" {
 			t.Errorf("the new connection was sent %q, want -a at the end", sent)
@@ -64,7 +63,7 @@ func TestHubForgetsBlockedWrites(t *testing.T) {
 		}
 		srv.set(func() { srv.stall = nil })
 		srv.newest().hangUp()
-		advance(time.Second)
+		check.Advance(time.Second)
 		wantSent(t, srv.newest(), "+a")
 		wantWakeUps(t, "who was there before", a, 1)
 	})
@@ -76,7 +75,7 @@ func TestHubConfirmsAgain(t *testing.T) {
 		a := subscribe(t, hub, "a")
 		srv.set(func() { srv.silent = true })
 		srv.newest().hangUp()
-		advance(time.Second)
+		check.Advance(time.Second)
 		late := ask(t.Context(), hub, "a") // stands already: it is kept alive with the others
 		if got := <-late; got.err != nil {
 			t.Errorf("Subscribe: %v", got.err)
@@ -94,15 +93,15 @@ func TestHubBacksOffFromAFragileServer(t *testing.T) {
 		subscribe(t, hub, "a")
 		srv.set(func() { srv.fragile = true })
 		srv.newest().hangUp()
-		advance(10 * time.Second)
+		check.Advance(10 * time.Second)
 		if n := len(srv.dials()); n > 20 {
 			t.Errorf("%d connections in 10 s, want pauses that double to 1 s", n)
 		}
 		srv.set(func() { srv.fragile = false })
-		advance(time.Minute)
+		check.Advance(time.Minute)
 		before := len(srv.dials())
 		srv.newest().hangUp()
-		advance(10 * time.Millisecond)
+		check.Advance(10 * time.Millisecond)
 		if n := len(srv.dials()); n != before+1 {
 			t.Errorf("%d connections 10 ms after one that lasted broke, want one", n-before)
 		}
@@ -117,11 +116,11 @@ func TestHubRefusedChannel(t *testing.T) {
 		srv.set(func() { srv.forbid["b"] = errNoPerm })
 		for range 3 {
 			_, err := hub.Subscribe(t.Context(), "b")
-			wantError(t, "Subscribe", err, errNoPerm)
+			check.Error(t, "Subscribe", err, errNoPerm)
 			if driver.CodeOf(err) != "NOPERM" {
 				t.Errorf("Subscribe: %v, want the server's error", err)
 			}
-			advance(2 * time.Second)
+			check.Advance(2 * time.Second)
 			wantWakeUps(t, "who was there before", a, 1)
 		}
 		srv.newest().publish("a")
@@ -137,13 +136,13 @@ func TestHubCannotConnect(t *testing.T) {
 		srv.refuse = io.ErrUnexpectedEOF
 		for range 2 {
 			_, err := hub.Subscribe(t.Context(), "a")
-			wantError(t, "Subscribe", err, driver.ErrNotSent, io.ErrUnexpectedEOF)
+			check.Error(t, "Subscribe", err, driver.ErrNotSent, io.ErrUnexpectedEOF)
 		}
-		advance(time.Minute)
+		check.Advance(time.Minute)
 		wantDials(t, srv, 2)
 		srv.set(func() { srv.refuse = errors.ErrUnsupported })
 		_, err := hub.Subscribe(t.Context(), "a")
-		wantError(t, "Subscribe where there is none", err, errors.ErrUnsupported)
+		check.Error(t, "Subscribe where there is none", err, errors.ErrUnsupported)
 		srv.set(func() { srv.refuse = nil })
 		subscribe(t, hub, "a")
 	})
@@ -155,10 +154,10 @@ func TestHubSubscribeWhileDown(t *testing.T) {
 		a := subscribe(t, hub, "a")
 		srv.set(func() { srv.refuse = io.ErrUnexpectedEOF })
 		srv.newest().hangUp()
-		advance(5 * time.Second)
+		check.Advance(5 * time.Second)
 		start := time.Now()
 		got := <-ask(t.Context(), hub, "b")
-		wantError(t, "Subscribe", got.err, io.ErrUnexpectedEOF)
+		check.Error(t, "Subscribe", got.err, io.ErrUnexpectedEOF)
 		if after := got.at.Sub(start); after > time.Second {
 			t.Errorf("Subscribe took %v, want the second of the pause at most", after)
 		}
@@ -181,9 +180,7 @@ func TestHubRefusesOneChannelAlone(t *testing.T) {
 		if err := (<-bad).err; driver.CodeOf(err) != "NOPERM" {
 			t.Errorf("the forbidden channel: %v", err)
 		}
-		if err := (<-good).err; err != nil {
-			t.Errorf("another channel: %v", err)
-		}
+		check.Error(t, "another channel", (<-good).err)
 	})
 }
 
@@ -198,16 +195,16 @@ func TestHubBearsSlowConfirmations(t *testing.T) {
 		}
 		feed := srv.newest()
 		for _, channel := range channels[:3] {
-			advance(4 * time.Second)
+			check.Advance(4 * time.Second)
 			feed.confirm(channel)
 		}
-		advance(4900 * time.Millisecond)
+		check.Advance(4900 * time.Millisecond)
 		if feed.isClosed() {
 			t.Fatal("a connection was given up that confirms one SUBSCRIBE every 4 s")
 		}
 		last := ask(t.Context(), hub, "e")
 		srv.set(func() { srv.silent = false }) // the next one is well
-		advance(200 * time.Millisecond)
+		check.Advance(200 * time.Millisecond)
 		if !feed.isClosed() {
 			t.Error("a connection that has stopped to confirm was not given up after 5 s")
 		}

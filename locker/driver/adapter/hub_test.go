@@ -3,19 +3,18 @@ package adapter_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // inBubble runs a test of a Hub with fake time.
 func inBubble(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub)) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		srv := newServer(t)
 		f(t, srv, newHub(t, srv))
 	})
@@ -24,31 +23,23 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub))
 func wantSent(t *testing.T, f *feed, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	if got := f.sent(); !slices.Equal(got, want) {
-		t.Errorf("the connection was sent %q, want %q", got, want)
-	}
+	check.EqualSlices(t, "the connection was sent", f.sent(), want)
 }
 
 func wantDials(t *testing.T, srv *server, want int) {
 	t.Helper()
-	if n := len(srv.dials()); n != want {
-		t.Errorf("%d connections were tried, want %d", n, want)
-	}
+	check.Equal(t, "connections were tried", len(srv.dials()), want)
 }
 
 func closeHub(t *testing.T, hub *adapter.Hub) {
 	t.Helper()
-	if err := hub.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	check.Error(t, "Close", hub.Close())
 }
 
 func wantWakeUps(t *testing.T, what string, sub driver.Subscription, want int) {
 	t.Helper()
 	synctest.Wait()
-	if got := wakeUps(sub); got != want {
-		t.Errorf("%s: %d wake-ups, want %d", what, got, want)
-	}
+	check.Equal(t, what+": wake-ups", wakeUps(sub), want)
 }
 
 func TestHubWakesAtTheConfirmation(t *testing.T) {
@@ -86,7 +77,7 @@ func TestHubStaleConfirmation(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		old := ask(ctx, hub, "a")
 		cancel()
-		wantError(t, "Subscribe given up", (<-old).err, context.Canceled)
+		check.Error(t, "Subscribe given up", (<-old).err, context.Canceled)
 		f := srv.newest()
 		answer := ask(t.Context(), hub, "a")
 		wantSent(t, f, "+a", "-a", "+a")
@@ -112,7 +103,7 @@ func TestHubSubscribeObeysItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := hub.Subscribe(ctx, "a")
-		wantError(t, "Subscribe under an ended ctx", err, driver.ErrNotSent, context.Canceled)
+		check.Error(t, "Subscribe under an ended ctx", err, driver.ErrNotSent, context.Canceled)
 		if len(srv.dials()) != 0 {
 			t.Error("it opened a connection")
 		}
@@ -123,7 +114,7 @@ func TestHubSubscribeObeysItsContext(t *testing.T) {
 		start := time.Now()
 		given, kept := ask(ctx, hub, "a"), ask(t.Context(), hub, "a")
 		got := <-given
-		wantError(t, "Subscribe", got.err, context.DeadlineExceeded)
+		check.Error(t, "Subscribe", got.err, context.DeadlineExceeded)
 		if after := got.at.Sub(start); after != time.Second || errors.Is(got.err, driver.ErrNotSent) || got.sub != nil {
 			t.Errorf("Subscribe: %v, %v after %v; want the ctx's error after 1s", got.sub, got.err, after)
 		}

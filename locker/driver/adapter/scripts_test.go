@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -40,8 +40,7 @@ func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
 
 // Of many concurrent callers of a script that the server does not know, one sends the source.
 func TestScriptsAreLoadedOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var scripts adapter.ScriptCache
 		var server scriptServer
 		s := driver.NewScript("return 1")
@@ -65,8 +64,7 @@ func TestScriptsAreLoadedOnce(t *testing.T) {
 }
 
 func TestScriptsWaitForTheFirstCall(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var scripts adapter.ScriptCache
 		s := driver.NewScript("return 1")
 		go func() {
@@ -82,14 +80,12 @@ func TestScriptsWaitForTheFirstCall(t *testing.T) {
 			t.Error("sent beside the first call")
 			return driver.Reply{}, nil
 		})
-		wantError(t, "Eval", err, driver.ErrNotSent, context.DeadlineExceeded)
+		check.Error(t, "Eval", err, driver.ErrNotSent, context.DeadlineExceeded)
 		start := time.Now()
 		if _, err := scripts.Eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) }); err != nil {
 			t.Errorf("Eval beside a first call that hangs: %v", err)
 		}
-		if took := time.Since(start); took != 200*time.Millisecond {
-			t.Errorf("waited %v for a first call that hangs, want 200ms", took)
-		}
+		check.Took(t, "waiting for a first call that hangs", start, 200*time.Millisecond)
 		time.Sleep(time.Minute)
 		for range 2 { // its failure leaves it to the next
 			if _, err := scripts.Eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) }); err != nil {
@@ -105,54 +101,47 @@ func TestScriptCacheSendsSource(t *testing.T) {
 	cut := errors.New("EOF")
 	noscript := adapter.NewServerError("NOSCRIPT No matching script. Please use EVAL.", cut)
 	busy := adapter.NewServerError("BUSY Redis is busy running a script.", cut)
-	tests := []struct {
-		name    string
+	type test struct {
 		answers []error
 		sent    []string
-	}{
-		{"known script", []error{nil}, []string{"EVALSHA"}},
-		{"unknown script", []error{noscript, nil}, []string{"EVALSHA", "EVAL"}},
-		{"unknown script, wrapped", []error{fmt.Errorf("client: %w", noscript), nil}, []string{"EVALSHA", "EVAL"}},
-		{"unknown for ever", []error{noscript, noscript}, []string{"EVALSHA", "EVAL"}},
-		{"lost answer", []error{cut}, []string{"EVALSHA"}},
-		{"lost answer of the source", []error{noscript, cut}, []string{"EVALSHA", "EVAL"}},
-		{"refused", []error{busy}, []string{"EVALSHA"}},
-		{"not a server's word", []error{errors.New("NOSCRIPT says the proxy")}, []string{"EVALSHA"}},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := driver.NewScript("return 2")
-			var sent []string
-			var scripts adapter.ScriptCache
-			r, err := scripts.Eval(t.Context(), s, func(command, body string) (driver.Reply, error) {
-				if want := map[string]string{"EVALSHA": s.Digest(), "EVAL": s.Source()}[command]; body != want {
-					t.Errorf("%s with %q, want %q", command, body, want)
-				}
-				sent = append(sent, command)
-				if err := tt.answers[len(sent)-1]; err != nil {
-					return driver.Reply{}, err
-				}
-				return driver.NewReply(2)
-			})
-			if !slices.Equal(sent, tt.sent) {
-				t.Errorf("sent %v, want %v", sent, tt.sent)
+	check.Each(t, map[string]test{
+		"known script":              {[]error{nil}, []string{"EVALSHA"}},
+		"unknown script":            {[]error{noscript, nil}, []string{"EVALSHA", "EVAL"}},
+		"unknown script, wrapped":   {[]error{fmt.Errorf("client: %w", noscript), nil}, []string{"EVALSHA", "EVAL"}},
+		"unknown for ever":          {[]error{noscript, noscript}, []string{"EVALSHA", "EVAL"}},
+		"lost answer":               {[]error{cut}, []string{"EVALSHA"}},
+		"lost answer of the source": {[]error{noscript, cut}, []string{"EVALSHA", "EVAL"}},
+		"refused":                   {[]error{busy}, []string{"EVALSHA"}},
+		"not a server's word":       {[]error{errors.New("NOSCRIPT says the proxy")}, []string{"EVALSHA"}},
+	}, func(t *testing.T, tt test) {
+		s := driver.NewScript("return 2")
+		var sent []string
+		var scripts adapter.ScriptCache
+		r, err := scripts.Eval(t.Context(), s, func(command, body string) (driver.Reply, error) {
+			if want := map[string]string{"EVALSHA": s.Digest(), "EVAL": s.Source()}[command]; body != want {
+				t.Errorf("%s with %q, want %q", command, body, want)
 			}
-			last := tt.answers[len(tt.answers)-1]
-			if err != last { //nolint:errorlint // the very error, not wrapped
-				t.Errorf("error %v, want %v", err, last)
+			sent = append(sent, command)
+			if err := tt.answers[len(sent)-1]; err != nil {
+				return driver.Reply{}, err
 			}
-			if n, _ := r.Int(0); last == nil && n != 2 {
-				t.Errorf("reply %v, want 2", r)
-			}
+			return driver.NewReply(2)
 		})
-	}
+		check.EqualSlices(t, "sent", sent, tt.sent)
+		last := tt.answers[len(tt.answers)-1]
+		if err != last { //nolint:errorlint // the very error, not wrapped
+			t.Errorf("error %v, want %v", err, last)
+		}
+		if n, _ := r.Int(0); last == nil && n != 2 {
+			t.Errorf("reply %v, want 2", r)
+		}
+	})
 }
 
 // Calls to other nodes of a cluster do not wait for a first caller whose node is frozen.
 func TestFirstCallerAtAFrozenNode(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var c adapter.ScriptCache
 		s := driver.NewScript("return 1")
 		call := func(frozen bool, d time.Duration) error {

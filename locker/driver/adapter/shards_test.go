@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -16,7 +17,7 @@ import (
 func TestShardedSubscription(t *testing.T) {
 	t.Parallel()
 	moved := serverError("MOVED 42 10.0.0.1:7000")
-	for name, run := range map[string]func(t *testing.T, c *shardedCluster){
+	check.EachInFakeTime(t, map[string]func(t *testing.T, c *shardedCluster){
 		"messages of both kinds wake": func(t *testing.T, c *shardedCluster) {
 			if c.hub.Delivery("x") != driver.DeliveryPlain {
 				t.Error("before the first answer the servers need not know SSUBSCRIBE")
@@ -39,12 +40,12 @@ func TestShardedSubscription(t *testing.T) {
 		},
 		"a slot that moves": func(t *testing.T, c *shardedCluster) {
 			x, y := subscribe(t, c.hub, "x"), subscribe(t, c.hub, "y")
-			advance(2 * time.Second)
+			check.Advance(2 * time.Second)
 			c.masters["a"].set(func() { c.masters["a"].forbid["x"] = moved })
 			begin := time.Now()
 			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
 			c.want(t, x, "x", "")
-			advance(100 * time.Millisecond) // the client does not know yet, and is told MOVED
+			check.Advance(100 * time.Millisecond) // the client does not know yet, and is told MOVED
 			c.want(t, x, "x", "")
 			c.learn("x")
 			c.mu.Lock()
@@ -53,20 +54,18 @@ func TestShardedSubscription(t *testing.T) {
 			}
 			c.mu.Unlock()
 			wakeUps(x)
-			advance(time.Second)
+			check.Advance(time.Second)
 			if wakeUps(x) != 1 {
 				t.Error("the new subscription did not wake")
 			}
 			c.want(t, x, "x", "b")
 			c.want(t, y, "y", "a")
-			if n := len(c.masters["a"].feeds); n != 1 {
-				t.Errorf("%d connections to master a, want one that lasts", n)
-			}
+			check.Equal(t, "connections to master a", len(c.masters["a"].feeds), 1)
 		},
 		"a master that became a replica": func(t *testing.T, c *shardedCluster) {
 			x := subscribe(t, c.hub, "x")
 			c.learn("x")
-			advance(time.Second)
+			check.Advance(time.Second)
 			c.want(t, x, "x", "b")
 			wantSent(t, c.masters["a"].newest(), "+x", "-x")
 		},
@@ -74,14 +73,14 @@ func TestShardedSubscription(t *testing.T) {
 			x, y := subscribe(t, c.hub, "x"), subscribe(t, c.hub, "y")
 			c.masters["a"].set(func() { c.masters["a"].refuse = errors.New("connection refused") })
 			c.masters["a"].newest().hangUp()
-			advance(10 * time.Second)
+			check.Advance(10 * time.Second)
 			c.want(t, x, "x", "")
 			if n := len(c.masters["a"].dials()); n < 10 || n > 40 {
 				t.Errorf("dialed %d times in 10 s", n)
 			}
 			c.learn("x")
 			c.learn("y")
-			advance(time.Second)
+			check.Advance(time.Second)
 			c.want(t, x, "x", "b")
 			c.want(t, y, "y", "b")
 		},
@@ -90,7 +89,7 @@ func TestShardedSubscription(t *testing.T) {
 			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
 			synctest.Wait()
 			closeSub(t, x)
-			advance(2 * time.Second)
+			check.Advance(2 * time.Second)
 			wantSent(t, c.masters["a"].newest(), "+x")
 		},
 		"channels that are closed where their slots were": func(t *testing.T, c *shardedCluster) {
@@ -100,26 +99,24 @@ func TestShardedSubscription(t *testing.T) {
 				closeSub(t, subscribe(t, c.hub, fmt.Sprint("gone", i)))
 			}
 			c.want(t, x, "x", "a")
-			if n := len(c.masters["a"].feeds); n != 1 {
-				t.Errorf("%d connections to master a, want one that lasts", n)
-			}
+			check.Equal(t, "connections to master a", len(c.masters["a"].feeds), 1)
 		},
 		"a cluster that does not answer": func(t *testing.T, c *shardedCluster) {
 			const channels = 100
 			for i := range channels {
 				subscribe(t, c.hub, fmt.Sprint(i))
 			}
-			advance(10 * time.Second)
+			check.Advance(10 * time.Second)
 			c.fail(errors.New("no node answers"))
 			c.masters["a"].newest().hangUp()
-			advance(10 * time.Second)
+			check.Advance(10 * time.Second)
 			c.mu.Lock()
 			if n := len(c.asked); n > 2*channels {
 				t.Errorf("asked %d times in 10 s for the masters of %d channels", n, channels)
 			}
 			c.mu.Unlock()
 			c.fail(nil)
-			advance(2 * time.Second)
+			check.Advance(2 * time.Second)
 			for i := range channels {
 				if c.hub.Delivery(fmt.Sprint(i)) != driver.DeliverySharded {
 					t.Errorf("channel %d is not subscribed again", i)
@@ -129,78 +126,67 @@ func TestShardedSubscription(t *testing.T) {
 		"a closed channel leaves the connection, for a while": func(t *testing.T, c *shardedCluster) {
 			x := subscribe(t, c.hub, "x")
 			closeSub(t, x)
-			advance(20 * time.Second)
+			check.Advance(20 * time.Second)
 			if c.masters["a"].connections() != 1 {
 				t.Error("the connection is closed already")
 			}
-			advance(20 * time.Second)
+			check.Advance(20 * time.Second)
 			if c.masters["a"].connections() != 0 {
 				t.Error("the connection is still open")
 			}
 			c.want(t, subscribe(t, c.hub, "x"), "x", "a")
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { run(t, newShardedCluster(t)) })
-		})
-	}
+	}, func(t *testing.T, run func(t *testing.T, c *shardedCluster)) {
+		run(t, newShardedCluster(t))
+	})
 }
 
 // Where SSUBSCRIBE is refused, PUBLISH still wakes.
 func TestShardedSubscriptionIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		err  error
-		all  bool // it concerns all channels
-	}{
-		{"an old server", serverError("ERR unknown command 'SSUBSCRIBE'"), true},
-		{"the ACL, the command", serverError("NOPERM User u has no permissions to run the 'ssubscribe' command"), true},
-		{"the ACL, the channel", serverError("NOPERM No permissions to access a channel"), false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c := newShardedCluster(t)
-				a := c.masters["a"]
-				a.set(func() { a.forbid["x"] = tt.err })
-				begin := time.Now()
-				x := subscribe(t, c.hub, "x")
-				if d := time.Since(begin); d > 0 {
-					t.Errorf("Subscribe took %v", d)
-				}
-				c.want(t, x, "x", "")
-				y := subscribe(t, c.hub, "y")
-				if tt.all {
-					c.want(t, y, "y", "")
-				} else {
-					c.want(t, y, "y", "a")
-				}
-				advance(50 * time.Second)
-				if n := slices.Index(a.newest().sent(), "+x"); n != 0 || slices.Contains(a.newest().sent()[1:], "+x") {
-					t.Errorf("the master got %q within a minute", a.newest().sent())
-				}
-				a.set(func() { delete(a.forbid, "x") })
-				advance(15 * time.Second)
-				c.want(t, x, "x", "a")
-				c.want(t, y, "y", "a")
-			})
-		})
+	type test struct {
+		err error
+		all bool // it concerns all channels
 	}
+	check.EachInFakeTime(t, map[string]test{
+		"an old server":        {serverError("ERR unknown command 'SSUBSCRIBE'"), true},
+		"the ACL, the command": {serverError("NOPERM User u has no permissions to run the 'ssubscribe' command"), true},
+		"the ACL, the channel": {serverError("NOPERM No permissions to access a channel"), false},
+	}, func(t *testing.T, tt test) {
+		c := newShardedCluster(t)
+		a := c.masters["a"]
+		a.set(func() { a.forbid["x"] = tt.err })
+		begin := time.Now()
+		x := subscribe(t, c.hub, "x")
+		if d := time.Since(begin); d > 0 {
+			t.Errorf("Subscribe took %v", d)
+		}
+		c.want(t, x, "x", "")
+		y := subscribe(t, c.hub, "y")
+		if tt.all {
+			c.want(t, y, "y", "")
+		} else {
+			c.want(t, y, "y", "a")
+		}
+		check.Advance(50 * time.Second)
+		if n := slices.Index(a.newest().sent(), "+x"); n != 0 || slices.Contains(a.newest().sent()[1:], "+x") {
+			t.Errorf("the master got %q within a minute", a.newest().sent())
+		}
+		a.set(func() { delete(a.forbid, "x") })
+		check.Advance(15 * time.Second)
+		c.want(t, x, "x", "a")
+		c.want(t, y, "y", "a")
+	})
 }
 
 // A master that does not answer delays Subscribe for a second.
 func TestShardedSubscriptionIsLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		c := newShardedCluster(t)
 		c.masters["a"].set(func() { c.masters["a"].silent = true })
 		begin := time.Now()
 		x := subscribe(t, c.hub, "x")
-		if d := time.Since(begin); d != time.Second {
-			t.Errorf("Subscribe took %v", d)
-		}
+		check.Took(t, "Subscribe", begin, time.Second)
 		if c.hub.Delivery("x") != driver.DeliveryPlain {
 			t.Error("SSUBSCRIBE is not answered yet")
 		}
@@ -212,7 +198,7 @@ func TestShardedSubscriptionIsLate(t *testing.T) {
 		if sub, err := c.hub.Subscribe(ctx, "y"); sub != nil || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Subscribe: %v, %v", sub, err)
 		}
-		advance(time.Second)
+		check.Advance(time.Second)
 		if sent := c.masters["a"].newest().sent(); !slices.Contains(sent, "-y") {
 			t.Errorf("a subscription that was given up is left: %q", sent)
 		}
@@ -222,45 +208,35 @@ func TestShardedSubscriptionIsLate(t *testing.T) {
 // A client that cannot tell the masters apart, or does not know them now.
 func TestShardedSubscriptionWithoutMaster(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name  string
+	type test struct {
 		err   error
 		takes time.Duration
-	}{
-		{"never", errors.ErrUnsupported, 0},
-		{"now", errors.New("no node answers"), time.Second},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c := newShardedCluster(t)
-				c.fails = tt.err
-				begin := time.Now()
-				x := subscribe(t, c.hub, "x")
-				if d := time.Since(begin); d != tt.takes {
-					t.Errorf("Subscribe took %v, want %v", d, tt.takes)
-				}
-				c.want(t, x, "x", "")
-				c.fail(nil)
-				advance(time.Minute)
-				c.want(t, x, "x", "a")
-			})
-		})
 	}
+	check.EachInFakeTime(t, map[string]test{
+		"never": {errors.ErrUnsupported, 0},
+		"now":   {errors.New("no node answers"), time.Second},
+	}, func(t *testing.T, tt test) {
+		c := newShardedCluster(t)
+		c.fails = tt.err
+		begin := time.Now()
+		x := subscribe(t, c.hub, "x")
+		check.Took(t, "Subscribe", begin, tt.takes)
+		c.want(t, x, "x", "")
+		c.fail(nil)
+		check.Advance(time.Minute)
+		c.want(t, x, "x", "a")
+	})
 }
 
 // Close leaves nothing, whatever is going on; that is what goleak and the bubble see to.
 func TestShardedHubClose(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		c := newShardedCluster(t)
 		x := subscribe(t, c.hub, "x")
 		c.masters["b"].set(func() { c.masters["b"].silent = true })
 		c.learn("y")
 		answer := ask(t.Context(), c.hub, "y")
-		if err := c.hub.Close(); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, c.hub.Close())
 		if got := <-answer; !errors.Is(got.err, driver.ErrClosed) {
 			t.Errorf("a Subscribe under way: %v, want ErrClosed", got.err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
@@ -91,9 +92,7 @@ func (c *shardedCluster) want(t *testing.T, sub driver.Subscription, channel, ma
 	if master == "" {
 		delivery = driver.DeliveryPlain
 	}
-	if got := c.hub.Delivery(channel); got != delivery {
-		t.Errorf("Delivery is %d, want %d", got, delivery)
-	}
+	check.Equal(t, "Delivery", c.hub.Delivery(channel), delivery)
 	wakeUps(sub)
 	for name, s := range c.masters {
 		if s.connections() == 0 {
@@ -114,7 +113,5 @@ func (c *shardedCluster) want(t *testing.T, sub driver.Subscription, channel, ma
 
 func closeSub(t *testing.T, sub driver.Subscription) {
 	t.Helper()
-	if err := sub.Close(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, sub.Close())
 }
