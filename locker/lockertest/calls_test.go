@@ -15,8 +15,7 @@ import (
 )
 
 func TestCalls(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		request := locker.Request{Name: "a", Owner: "me", Note: "why", TTL: time.Minute, Fenced: true}
 		lock := acquire(t, l, request)
@@ -52,9 +51,7 @@ func TestCalls(t *testing.T) {
 		if calls[0].Request != request || calls[0].Err != nil || !calls[0].At.Equal(time.Now()) {
 			t.Errorf("first call %+v, want the request %+v without an error", calls[0], request)
 		}
-		if got := calls[0].String(); got != `acquire "a": ok` {
-			t.Errorf("String: %s", got)
-		}
+		check.Equal(t, "String", calls[0].String(), `acquire "a": ok`)
 		check.Error(t, "second call", calls[1].Err, locker.ErrNotAcquired)
 		if _, wrapped := errors.AsType[*locker.OpError](calls[1].Err); wrapped {
 			t.Errorf("the error of a call is in an OpError: %v", calls[1].Err)
@@ -76,8 +73,7 @@ func TestCalls(t *testing.T) {
 
 // A call is recorded when its outcome is known.
 func TestCallsInAnOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l, start := lockertest.New(), time.Now()
 		l.SetOutage(lockertest.Refused)
 		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a"})

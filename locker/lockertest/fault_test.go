@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -34,14 +33,11 @@ func TestFailAcquire(t *testing.T) {
 	_, err = locker.Resume(t.Context(), l, lock.Handle())
 	check.Error(t, "resume", err, errSecond)
 	wantOp(t, err, "resume")
-	if err := lock.Renew(t.Context(), 0); err != nil {
-		t.Errorf("Renew after the failed resume: %v", err)
-	}
+	check.Error(t, "Renew after the failed resume", lock.Renew(t.Context(), 0))
 }
 
 func TestFailRenew(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
 		deadline := lock.Deadline()
@@ -64,8 +60,7 @@ func TestFailRenew(t *testing.T) {
 }
 
 func TestFailRelease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
 		l.FailRelease(locker.ErrUnknownOutcome)
@@ -172,8 +167,7 @@ func TestHold(t *testing.T) {
 // An acquire that is undone leaves nothing. A resume that is undone leaves the hold to its former
 // holder, with the lease that it had by then. No resume shortens a lease.
 func TestUndo(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		old := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
 		undo := func(lock *locker.Lock) { // as a quorum does whose other nodes failed

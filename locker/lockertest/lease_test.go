@@ -3,9 +3,9 @@ package lockertest_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -46,12 +46,9 @@ func TestRaiseFence(t *testing.T) {
 }
 
 func TestWholeMilliseconds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		lock := acquire(t, lockertest.New(), locker.Request{Name: "a", TTL: 3999 * time.Microsecond})
-		if got := lock.TTL(); got != 3*time.Millisecond {
-			t.Errorf("TTL %v, want 3ms", got)
-		}
+		check.Equal(t, "TTL", lock.TTL(), 3*time.Millisecond)
 		if err := lock.Renew(t.Context(), time.Hour+time.Microsecond); err != nil || time.Until(lock.Deadline()) != time.Hour {
 			t.Errorf("renewed until %v from now, %v; want 1h", time.Until(lock.Deadline()), err)
 		}

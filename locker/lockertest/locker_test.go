@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -25,9 +24,7 @@ func acquire(t *testing.T, l locker.Locker, req locker.Request) *locker.Lock {
 
 func release(t *testing.T, lock *locker.Lock) {
 	t.Helper()
-	if err := lock.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	check.Must(t, lock.Release(t.Context()))
 }
 
 func inspect(t *testing.T, l *lockertest.Locker, name string) locker.State {
@@ -51,16 +48,12 @@ func TestZeroLockerIsReady(t *testing.T) {
 	t.Parallel()
 	var l lockertest.Locker
 	lock := acquire(t, &l, locker.Request{Name: "a"})
-	if got := lock.TTL(); got != locker.DefaultTTL {
-		t.Errorf("TTL of a request without: %v, want %v", got, locker.DefaultTTL)
-	}
+	check.Equal(t, "TTL of a request without", lock.TTL(), locker.DefaultTTL)
 	if got := inspect(t, &l, "a").Owner; got != "" {
 		t.Errorf("stored owner %q of a request without, want none", got)
 	}
 	release(t, lock)
-	if got := inspect(t, &l, "a"); got != (locker.State{}) {
-		t.Errorf("after the release: %+v, want nothing", got)
-	}
+	check.Equal(t, "after the release", inspect(t, &l, "a"), locker.State{})
 }
 
 func TestBadRequests(t *testing.T) {
@@ -116,7 +109,5 @@ func TestTraces(t *testing.T) {
 		_, _ = l.Acquire(ctx, locker.Request{Name: "a"})
 	}
 	want := []string{"attempt a of lockertest: false", "acquired a of lockertest: false", "attempt a of lockertest: true"}
-	if !slices.Equal(events, want) {
-		t.Errorf("events %q, want %q", events, want)
-	}
+	check.EqualSlices(t, "events", events, want)
 }

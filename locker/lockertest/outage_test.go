@@ -3,7 +3,6 @@ package lockertest_test
 import (
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -22,9 +21,7 @@ func TestLeaseEndsInAnOutage(t *testing.T) {
 		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
 		l.SetOutage(kind)
 		<-lock.Done()
-		if got := time.Since(start); got != time.Minute {
-			t.Errorf("lost after %v, want 1m", got)
-		}
+		check.Took(t, "the loss", start, time.Minute)
 		check.Error(t, "Err", lock.Err(), locker.ErrLost)
 		l.SetOutage(lockertest.NoOutage)
 		release(t, acquire(t, l, locker.Request{Name: "a"}))
@@ -33,8 +30,7 @@ func TestLeaseEndsInAnOutage(t *testing.T) {
 
 // What an outage held up goes on when it is over.
 func TestCallsGoOnAfterASilentOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l, start := lockertest.New(), time.Now()
 		held := acquire(t, l, locker.Request{Name: "held", TTL: time.Minute})
 		released := acquire(t, l, locker.Request{Name: "released", TTL: time.Minute})
@@ -53,9 +49,7 @@ func TestCallsGoOnAfterASilentOutage(t *testing.T) {
 		for name, call := range calls {
 			go func() {
 				err := call()
-				if took := time.Since(start); took != 2*time.Second {
-					t.Errorf("%s took %v, want the 2s of the outage", name, took)
-				}
+				check.Took(t, name, start, 2*time.Second)
 				done <- err
 			}()
 		}
@@ -97,8 +91,7 @@ func TestReleaseAfterAnOutage(t *testing.T) {
 
 // A late release must not end the hold of the next holder.
 func TestReleaseAfterAnOutageIsOfItsHold(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Second})
 		l.SetOutage(lockertest.Refused)
@@ -130,15 +123,12 @@ func TestBadOutage(t *testing.T) {
 	t.Parallel()
 	check.Panics(t, nil, func() { lockertest.New().SetOutage(-1) })
 	check.Panics(t, nil, func() { lockertest.New().SetOutage(lockertest.Silent + 1) })
-	if got := lockertest.Outage(7).String() + " " + lockertest.NoOutage.String(); got != "Outage(7) no outage" {
-		t.Errorf("String: %q", got)
-	}
+	check.Equal(t, "String", lockertest.Outage(7).String()+" "+lockertest.NoOutage.String(), "Outage(7) no outage")
 }
 
 // A Break that found the holds and met an outage ends them when it is over, and no later ones.
 func TestBreakAfterAnOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		for _, name := range []string{"a", "b"} {
 			lock := acquire(t, l, locker.Request{Name: name, TTL: time.Minute})

@@ -57,8 +57,7 @@ func TestWakeUps(t *testing.T) {
 
 // A writer that waits keeps new readers out for five seconds; then they get in for as long.
 func TestReadersAndWritersTakeTurns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		reader := locker.Request{Name: "a", Mode: locker.Shared, TTL: time.Hour, NoWait: true}
 		acquire(t, l, reader)
@@ -88,8 +87,7 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 
 // Permits that a woken waiter leaves are for the next one, at once.
 func TestReleaseWakesAllWhoFit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.NewSemaphore(3)
 		all := l.Hold(locker.Request{Name: "a", Permits: 3, TTL: time.Hour})
 		acquired := make(chan error)
@@ -105,9 +103,7 @@ func TestReleaseWakesAllWhoFit(t *testing.T) {
 		for range 3 {
 			check.Error(t, "Acquire", <-acquired)
 		}
-		if took := time.Since(start); took != 0 {
-			t.Errorf("the waiters had their permits after %v", took)
-		}
+		check.Took(t, "the waiters' acquires", start, 0)
 	})
 }
 
@@ -128,8 +124,6 @@ func TestWaiterOutlivesAnOutage(t *testing.T) {
 		start := time.Now()
 		l.SetOutage(lockertest.NoOutage)
 		check.Error(t, "Acquire", <-acquired)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("acquired %v after the outage", took)
-		}
+		check.Took(t, "the acquire after the outage", start, 0)
 	})
 }

@@ -132,9 +132,7 @@ func TestLockGivesUp(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		want(t, "a second Lock", s.Lock(ctx, "a"), tt.want...)
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("it took %v, want 1s", took)
-		}
+		check.Took(t, "a second Lock", start, time.Second)
 		want(t, "Unlock", s.Unlock(t.Context(), "a"))
 		wantKept(t, s, 0, 0)
 	})
@@ -142,8 +140,7 @@ func TestLockGivesUp(t *testing.T) {
 
 // What is left of MaxWait after the wait in this process bounds the acquire.
 func TestMaxWaitIsOne(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var got time.Duration
 		l := lockertest.New()
 		s := newLocks(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -153,17 +150,14 @@ func TestMaxWaitIsOne(t *testing.T) {
 		want(t, "Lock", s.Lock(t.Context(), "a"))
 		time.AfterFunc(700*time.Millisecond, func() { want(t, "Unlock", s.Unlock(t.Context(), "a")) })
 		want(t, "a second Lock", s.Lock(t.Context(), "a"))
-		if got != 300*time.Millisecond {
-			t.Errorf("the acquire may take %v, want 300ms", got)
-		}
+		check.Equal(t, "the acquire may take", got, 300*time.Millisecond)
 		want(t, "Unlock", s.Unlock(t.Context(), "a"))
 	})
 }
 
 // A lost lock occupies its name no longer. Its Unlock says so, and leaves the next lock alone.
 func TestLost(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		s := newLocks(l, locker.Request{TTL: time.Second})
 		want(t, "Lock", s.Lock(t.Context(), "a"))
@@ -171,9 +165,7 @@ func TestLost(t *testing.T) {
 		go func() { waited <- s.Lock(t.Context(), "a") }()
 		start := time.Now()
 		want(t, "a Lock that waits", <-waited)
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("it took %v, want 1s, when the first lock was lost", took)
-		}
+		check.Took(t, "a Lock that waits for the loss of the first", start, time.Second)
 		wantKept(t, s, 1, 1)
 		want(t, "Unlock of the lost lock", s.Unlock(t.Context(), "a"), locker.ErrLost)
 		if !held(t, l, "a") {
@@ -248,15 +240,12 @@ func TestPanicFreesTheName(t *testing.T) {
 
 // However many locks are lost and never unlocked, what is kept stays bounded.
 func TestBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		s := newLocks(l, locker.Request{})
 		for i := range named.MaxLost + 10 {
 			name := fmt.Sprint("a", i)
-			if err := s.Lock(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, s.Lock(t.Context(), name))
 			l.Expire(name)
 			synctest.Wait()
 		}
@@ -264,9 +253,7 @@ func TestBounded(t *testing.T) {
 		if err := s.Unlock(t.Context(), "a9"); !errors.Is(err, locker.ErrNotHeld) || errors.Is(err, locker.ErrLost) {
 			t.Errorf("Unlock of a loss that was forgotten: %v, want ErrNotHeld", err)
 		}
-		if err := s.Unlock(t.Context(), "a10"); !errors.Is(err, locker.ErrLost) {
-			t.Errorf("Unlock of a loss that is remembered: %v, want ErrLost", err)
-		}
+		check.Error(t, "Unlock of a loss that is remembered", s.Unlock(t.Context(), "a10"), locker.ErrLost)
 	})
 }
 
@@ -295,9 +282,7 @@ func TestNewRefuses(t *testing.T) {
 		"Unlock without ctx":  s.Unlock(nil, "a"), //nolint:staticcheck // nil on purpose
 		"Lock without a name": s.Lock(t.Context(), ""),
 	} {
-		if !errors.Is(err, locker.ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", name, err)
-		}
+		check.Error(t, name, err, locker.ErrInvalid)
 	}
 	wantKept(t, s, 0, 0)
 }
