@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -124,15 +125,9 @@ func TestCancelledCtx(t *testing.T) {
 	cancel()
 	_, err := locker.Break(ctx, l, "a")
 	for what, err := range map[string]error{"Break": err, "SetNote": lock.SetNote(ctx, "x")} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", what, err)
-		}
+		check.Error(t, what, err, context.Canceled)
 	}
 	l.FailRelease(locker.ErrUnknownOutcome)
-	if err := locker.ReleaseHandle(ctx, l, lock.Handle()); !errors.Is(err, locker.ErrUnknownOutcome) {
-		t.Errorf("ReleaseHandle whose release fails: %v", err)
-	}
-	if err := locker.ReleaseHandle(ctx, l, lock.Handle()); err != nil {
-		t.Errorf("ReleaseHandle: %v", err)
-	}
+	check.Error(t, "ReleaseHandle that fails", locker.ReleaseHandle(ctx, l, lock.Handle()), locker.ErrUnknownOutcome)
+	check.Error(t, "ReleaseHandle", locker.ReleaseHandle(ctx, l, lock.Handle()))
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -49,8 +50,7 @@ type (
 func (t transparent) Unwrap() lease.Lease { return t.Lease }
 
 func TestRenewBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		down := errors.New("connection refused")
 		var sizes []int
 		var renewed atomic.Int32
@@ -64,9 +64,7 @@ func TestRenewBatch(t *testing.T) {
 			return l
 		}
 		released := lock(&member{batch: 1}, nil)
-		if err := released.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, released.Release(t.Context()))
 		tests := []struct {
 			what  string
 			lock  *locker.Lock
@@ -87,15 +85,11 @@ func TestRenewBatch(t *testing.T) {
 		holds := make([]lease.Hold, len(tests))
 		for i, tt := range tests {
 			holds[i] = tt.lock.Hold()
-			if got := tt.lock.Hold().Batch(); got != tt.batch {
-				t.Errorf("%s: BatchOf = %v, want %v", tt.what, got, tt.batch)
-			}
+			check.Equal(t, tt.what+": BatchOf", tt.lock.Hold().Batch(), tt.batch)
 		}
 		for i, err := range lease.RenewBatch(t.Context(), holds) {
 			tt := tests[i]
-			if !errors.Is(err, tt.err) {
-				t.Errorf("%s: error %v, want %v", tt.what, err, tt.err)
-			}
+			check.Error(t, tt.what, err, tt.err)
 			var op *locker.OpError
 			if err != nil && (!errors.As(err, &op) || op.Op != "renew") {
 				t.Errorf("%s: %v is no OpError of a renewal", tt.what, err)

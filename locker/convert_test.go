@@ -15,8 +15,7 @@ import (
 )
 
 func TestConversionsOneAtATime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		now, most := 0, 0 // conversions under way
 		l := &fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) {
 			now++
@@ -38,9 +37,7 @@ func TestConversionsOneAtATime(t *testing.T) {
 		err := lock.Downgrade(ctx)
 		check.Error(t, "a conversion behind another", err, context.DeadlineExceeded)
 		wantOp(t, err, "downgrade")
-		if got := time.Since(start); got != time.Millisecond {
-			t.Errorf("it took %v, its ctx ended after 1ms", got)
-		}
+		check.Took(t, "a conversion whose ctx ended", start, time.Millisecond)
 		for range 2 {
 			check.Error(t, "a conversion", <-results)
 		}
@@ -74,9 +71,7 @@ func TestModeAfterConversions(t *testing.T) {
 			convert, asked = lock.Upgrade, append(asked, lease.Op{Kind: lease.OpConvert, Mode: locker.Exclusive})
 		}
 		l.answer = func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, tt.fails }
-		if err := convert(t.Context()); !errors.Is(err, tt.fails) {
-			t.Errorf("error %v, want %v", err, tt.fails)
-		}
+		check.Is(t, convert(t.Context()), tt.fails)
 		if lock.Mode() != tt.want || lock.Err() != nil || !slices.Equal(l.asked(), asked) {
 			t.Errorf("%v after it, asked %v; want it held and %v", lock, l.asked(), tt.want)
 		}

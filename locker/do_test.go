@@ -82,9 +82,7 @@ func TestDo(t *testing.T) {
 		err := locker.Do(ctx, grants(l), locker.Request{Name: "a"}, tt.fn)
 		check.Error(t, "Do", err, tt.want...)
 		wantNotError(t, "Do", err, tt.wantNot...)
-		if got := l.asked(); !slices.Equal(got, released) {
-			t.Errorf("asked %v, want one release", got)
-		}
+		check.EqualSlices(t, "asked", l.asked(), released)
 		if err != nil && strings.Count(err.Error(), "was lost") > 1 {
 			t.Errorf("it tells the loss twice: %v", err)
 		}
@@ -138,9 +136,7 @@ func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
 				err := locker.DoAll(t.Context(), all, named("a", "b"), func(context.Context, *locker.Locks) error { end(); return nil })
 				t.Errorf("DoAll returned %v", err)
 			})
-			if got != want {
-				t.Errorf("DoAll panicked with %v, want %v", got, want)
-			}
+			check.Equal(t, "DoAll panicked with", got, want)
 			all.wantLog(t, "+a +b -b -a")
 		}
 	}
@@ -175,9 +171,7 @@ func TestTry(t *testing.T) {
 			return grants(&fakeLease{}).Acquire(ctx, req)
 		})
 		ran, err := locker.Try(tt.ctx, l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return tt.fn })
-		if ran != tt.ran {
-			t.Errorf("ran %v, want %v", ran, tt.ran)
-		}
+		check.Equal(t, "ran", ran, tt.ran)
 		check.Error(t, "Try", err, tt.want...)
 	})
 }

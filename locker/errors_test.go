@@ -48,9 +48,7 @@ func TestContentionErrorText(t *testing.T) {
 		{locker.ContentionError{Owner: "w", Note: "n", Left: time.Second}, `lock is held by another, owner "w", note "n", for 1s at most unless renewed`},
 		{locker.ContentionError{Note: "line\nbreak"}, `lock is held by another, note "line\nbreak"`},
 	} {
-		if got := tt.err.Error(); got != tt.want {
-			t.Errorf("Error() = %q, want %q", got, tt.want)
-		}
+		check.Equal(t, "Error()", tt.err.Error(), tt.want)
 	}
 	long := locker.ContentionError{Owner: strings.Repeat("o", 1<<20), Note: strings.Repeat("n", 1<<20)}
 	if got := len(long.Error()); got > 300 {

@@ -81,9 +81,7 @@ func TestForgotten(t *testing.T) {
 		if tt.forgotten {
 			awaitForgotten(t, hold)
 		}
-		if got := hold.Forgotten(); got != tt.forgotten {
-			t.Errorf("Forgotten is %v", got)
-		}
+		check.Equal(t, "Forgotten", hold.Forgotten(), tt.forgotten)
 		runtime.KeepAlive(kept)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -141,9 +142,7 @@ func TestFormat(t *testing.T) {
 		{locker.Handle{}, "handle (zero)"},
 		{lock.Handle().Grant(), `"a\nb" shared owner "me" fence 7`},
 	} {
-		if got := fmt.Sprint(tt.v); got != tt.want {
-			t.Errorf("printed %q, want %q", got, tt.want)
-		}
+		check.Equal(t, "printed", fmt.Sprint(tt.v), tt.want)
 	}
 	if err := plain.Release(t.Context()); err != nil || plain.String() != `lock "a" exclusive owner "me" (lock was released)` {
 		t.Errorf("printed %q after Release: %v", plain.String(), err)
@@ -166,9 +165,7 @@ func TestLogValue(t *testing.T) {
 	}{
 		{lock, facts + " v.held=true"}, {lock.Hold(), facts + " v.held=true"}, {lock.Handle(), facts}, {lock.Handle().Grant(), facts}, {(*locker.Lock)(nil), "v.held=false"},
 	} {
-		if got := log(tt.v); got != tt.want {
-			t.Errorf("logged %q, want %q", got, tt.want)
-		}
+		check.Equal(t, "logged", log(tt.v), tt.want)
 	}
 	lock.Hold().MarkLost(nil)
 	if got := log(lock); got != facts+" v.held=false" {

@@ -34,9 +34,7 @@ func TestHandleRoundTrip(t *testing.T) {
 			t.Errorf("Encode: %.80q, want letters, digits, -, _ and one dot", text)
 		}
 		h, err := locker.ParseHandle(text)
-		if err != nil {
-			t.Fatalf("ParseHandle: %v", err)
-		}
+		check.Must(t, err)
 		g.Deadline = time.Time{}
 		if h.Grant() != g {
 			t.Error("the facts changed on the way")
@@ -136,9 +134,7 @@ func TestParseHandleRefuses(t *testing.T) {
 	}, func(t *testing.T, text string) {
 		h, err := locker.ParseHandle(text)
 		wantInvalid(t, "ParseHandle", err)
-		if h != (locker.Handle{}) {
-			t.Errorf("%v beside the error", h)
-		}
+		check.Equal(t, "beside the error", h, locker.Handle{})
 		if err != nil && strings.Contains(err.Error(), body[:10]) {
 			t.Errorf("error %q repeats the text, which holds the token", err)
 		}

@@ -123,9 +123,7 @@ func TestRenew(t *testing.T) {
 		if err != nil {
 			wantOp(t, err, "renew")
 		}
-		if got := l.asked(); !slices.Equal(got, []lease.Op{{Kind: lease.OpRenew, TTL: ttl}}) {
-			t.Errorf("asked %v, want one renewal for the TTL of the acquire", got)
-		}
+		check.EqualSlices(t, "asked", l.asked(), []lease.Op{{Kind: lease.OpRenew, TTL: ttl}})
 		if left := time.Until(lock.Deadline()); left != tt.left && (tt.left >= 0 || !lock.Deadline().IsZero()) {
 			t.Errorf("%v left, want %v", left, tt.left)
 		}
@@ -133,9 +131,7 @@ func TestRenew(t *testing.T) {
 		if check.Closed(lock.Done()) != (tt.ended != nil) {
 			t.Error("Done and Err disagree")
 		}
-		if lock.Fence() != tt.fenced {
-			t.Errorf("fence %d, want %d", lock.Fence(), tt.fenced)
-		}
+		check.Equal(t, "fence", lock.Fence(), tt.fenced)
 	})
 }
 

@@ -34,9 +34,7 @@ func TestChain(t *testing.T) {
 	acquire := func(want string, l locker.Locker) error {
 		order = nil
 		_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
-		if got := strings.Join(order, " "); got != want {
-			t.Errorf("order %q, want %q", got, want)
-		}
+		check.Equal(t, "order", strings.Join(order, " "), want)
 		return err
 	}
 	check.Error(t, "Acquire", acquire("outer middle inner bottom /inner /middle /outer", locker.Chain(bottom, mark("outer"), mark("middle"), mark("inner"))), failed)
@@ -50,9 +48,7 @@ func TestChain(t *testing.T) {
 
 func TestMust(t *testing.T) {
 	t.Parallel()
-	if got := locker.Must(7, nil); got != 7 {
-		t.Errorf("Must = %d, want 7", got)
-	}
+	check.Equal(t, "Must", locker.Must(7, nil), 7)
 	failed := errors.New("bad")
 	check.Panics(t, failed, func() { locker.Must(7, failed) })
 }

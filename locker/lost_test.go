@@ -73,7 +73,5 @@ func TestReleaseThatFailsAfterTheLoss(t *testing.T) {
 	err := lock.Release(t.Context())
 	check.Error(t, "Release", err, locker.ErrLost, io.EOF, io.ErrNoProgress)
 	want := `holdfast: release "a": holdfast: lock "a" was lost: ` + io.ErrNoProgress.Error() + "; the release of what may be left failed: EOF"
-	if got := err.Error(); got != want {
-		t.Errorf("Release %q, want %q", got, want)
-	}
+	check.Equal(t, "Release", err.Error(), want)
 }

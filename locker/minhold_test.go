@@ -45,9 +45,7 @@ func TestMinHoldOfRelease(t *testing.T) {
 		}
 		time.Sleep(tt.work) //nolint:forbidigo // fake time
 		rest := (max(tt.minHold-tt.work, 0) + time.Millisecond - 1).Truncate(time.Millisecond)
-		if got := lock.Handle().Grant().MinHold; got != rest {
-			t.Errorf("the Handle has a MinHold of %v, want %v", got, rest)
-		}
+		check.Equal(t, "the Handle has a MinHold of", lock.Handle().Grant().MinHold, rest)
 		if tt.drop {
 			lock.DropMinHold()
 		}
@@ -71,9 +69,7 @@ func TestAcquireAllThatFailsKeepsNoName(t *testing.T) {
 	l.Forget("b")
 	reqs = append(reqs, locker.Request{Name: "a", TTL: time.Minute})
 	locks := locker.Must(locker.AcquireAll(t.Context(), l, reqs))
-	if ttl := locks.All()[0].TTL(); ttl != time.Hour {
-		t.Errorf("the TTL of two requests is %v, want the MinHold of one", ttl)
-	}
+	check.Equal(t, "the TTL of two requests", locks.All()[0].TTL(), time.Hour)
 	check.Error(t, "Release", locks.Release(t.Context()))
 	if _, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); !errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("the name is free before MinHold: %v", err)

@@ -58,9 +58,7 @@ func TestOwnerFrom(t *testing.T) {
 func TestOwnerOfALock(t *testing.T) {
 	t.Parallel()
 	given := locker.NewLock(t.Context(), lease.Grant{Name: "a", Owner: "me", Token: secret}, &fakeLease{})
-	if got := given.Owner(); got != "me" {
-		t.Errorf("Owner %q, want me", got)
-	}
+	check.Equal(t, "Owner", given.Owner(), "me")
 	one, other := hold(t, &fakeLease{}, time.Minute), hold(t, &fakeLease{}, time.Minute)
 	owner := one.Owner()
 	if owner == "" || owner == secret || owner == other.Owner() {

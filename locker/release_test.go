@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,9 +51,7 @@ func TestRelease(t *testing.T) {
 		again := lock.Release(t.Context())
 		check.Error(t, "second Release", again, locker.ErrReleased)
 		wantOp(t, again, "release")
-		if got := l.asked(); !slices.Equal(got, []lease.Op{{Kind: lease.OpRelease}}) {
-			t.Errorf("asked %v, want one release, after a loss too", got)
-		}
+		check.EqualSlices(t, "asked", l.asked(), []lease.Op{{Kind: lease.OpRelease}})
 		check.Error(t, "Err", lock.Err(), tt.ended)
 		if !check.Closed(lock.Done()) {
 			t.Error("Done is open")
@@ -64,8 +61,7 @@ func TestRelease(t *testing.T) {
 
 // The lock has ended when the release is asked for, not when it is answered; and no ctx stops it.
 func TestReleaseEndsAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		free := make(chan struct{})
 		l := silent(free, lease.Term{}, nil)
 		lock := hold(t, l, time.Minute)

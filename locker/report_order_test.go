@@ -62,9 +62,7 @@ func TestReportsInOrder(t *testing.T) {
 		}
 		close(free)
 		synctest.Wait()
-		if got := events.read(); !slices.Equal(got, tt.want) {
-			t.Errorf("reported %v, want %v", got, tt.want)
-		}
+		check.EqualSlices(t, "reported", events.read(), tt.want)
 	})
 }
 
@@ -108,9 +106,7 @@ func TestAfterDoneBesideABlockedCallback(t *testing.T) {
 		lock := minute(ctx, m)
 		told := make(chan struct{})
 		lock.AfterDone(func(error) { close(told) })
-		if err := lock.Hold().Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, lock.Hold().Renew(t.Context()))
 		synctest.Wait() // Renewed blocks
 		end(lock, m)
 		synctest.Wait()

@@ -103,9 +103,7 @@ func blockedReports(t *testing.T, batch any) {
 	if !slices.Contains(got, "blocked done") {
 		t.Error("AfterDone waits for a callback of its lock that blocks")
 	}
-	if n := count(got, "well renewed true"); n != 102 {
-		t.Errorf("%d renewals of the other lock were reported; want 102", n)
-	}
+	check.Equal(t, "renewals of the other lock were reported", count(got, "well renewed true"), 102)
 	close(free)
 	synctest.Wait()
 	got = slices.DeleteFunc(told.read(), func(s string) bool { return s[:4] != "bloc" || s == "blocked done" })

@@ -68,9 +68,7 @@ func TestWithTrace(t *testing.T) {
 				want = append(want, prefix+name)
 			}
 		})
-		if !slices.Equal(r.events, want) {
-			t.Errorf("events %v, want %v", r.events, want)
-		}
+		check.EqualSlices(t, "events", r.events, want)
 	}
 }
 

@@ -17,8 +17,7 @@ import (
 // A Trace added to a Lock hears of what comes after, beside the one that the Lock was made under,
 // each with its own ctx.
 func TestTraceLock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		type key struct{}
 		var made, added recorder
 		lock := minute(locktrace.With(t.Context(), made.trace("")), &fakeLease{})
@@ -36,16 +35,12 @@ func TestTraceLock(t *testing.T) {
 		if want := []string{"Acquired", "Renewed", "Renewed", "Released"}; !slices.Equal(made.events, want) {
 			t.Errorf("the Trace of the acquire heard %v, want %v", made.events, want)
 		}
-		if want := []string{"Renewed", "Renewed", "Released"}; !slices.Equal(added.events, want) {
-			t.Errorf("the added Trace heard %v, want %v", added.events, want)
-		}
+		check.EqualSlices(t, "the added Trace heard", added.events, []string{"Renewed", "Renewed", "Released"})
 		if added.ctx.Value(key{}) != "v" || added.ctx.Err() != nil || made.ctx.Value(key{}) != nil {
 			t.Error("a Trace was called with another's ctx, or with one that ended")
 		}
 		want := locktrace.ReleasedInfo{Source: locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}, Name: "a", Mode: "exclusive", Held: time.Second}
-		if added.last != want {
-			t.Errorf("reported %+v, want %+v", added.last, want)
-		}
+		check.Equal[any](t, "reported", added.last, want)
 	})
 }
 
@@ -78,9 +73,7 @@ func TestTraceLockOfLoss(t *testing.T) {
 			tt.after(lock)
 		}
 		synctest.Wait()
-		if !slices.Equal(r.events, tt.want) {
-			t.Errorf("heard %v, want %v", r.events, tt.want)
-		}
+		check.EqualSlices(t, "heard", r.events, tt.want)
 	})
 }
 

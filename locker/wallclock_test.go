@@ -50,9 +50,7 @@ func TestDeadlineByBothClocks(t *testing.T) {
 		lock := locker.NewLock(t.Context(), lease.Grant{
 			Name: "a", Token: secret, TTL: hour, Deadline: skewed(in(tt.wall), in(tt.mono)),
 		}, l)
-		if got := check.Closed(lock.Done()); got != tt.ended {
-			t.Errorf("Done closed: %v, want %v", got, tt.ended)
-		}
+		check.Equal(t, "Done closed", check.Closed(lock.Done()), tt.ended)
 		if !tt.ended {
 			check.Error(t, "Renew", lock.Renew(t.Context(), 0))
 			return

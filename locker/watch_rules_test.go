@@ -61,8 +61,6 @@ func TestUntilPoll(t *testing.T) {
 		"held for no time":    {State{Held: true, Left: time.Microsecond}, time.Second, watchPause},
 		"a short interval":    {State{}, time.Nanosecond, watchPause},
 	} {
-		if got := untilPoll(tc.state, tc.interval); got != tc.want {
-			t.Errorf("%s: %v, want %v", what, got, tc.want)
-		}
+		check.Equal(t, what, untilPoll(tc.state, tc.interval), tc.want)
 	}
 }

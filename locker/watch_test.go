@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -32,8 +30,7 @@ func (l *looking) Inspect(ctx context.Context, name string) (locker.State, error
 
 // Watch looks at the interval, and when a lease ends. It outlives errors that pass.
 func TestWatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := &looking{Locker: lockertest.New(), fail: func(look int) error {
 			return map[int]error{6: io.EOF, 7: io.EOF, 10: locker.ErrClosed}[look]
 		}}
@@ -45,16 +42,13 @@ func TestWatch(t *testing.T) {
 		}
 		// After the lease a look a second: two fail, and the third one is the first to succeed.
 		want := []string{`0s true "why" <nil>`, `2.501s false "" <nil>`, `4.501s false "" EOF`, `6.501s false "" <nil>`, `8.501s false "" driver is closed`}
-		if !slices.Equal(seen, want) {
-			t.Errorf("yields %q, want %q", seen, want)
-		}
+		check.EqualSlices(t, "yields", seen, want)
 	})
 }
 
 // It ends with its ctx, also while nothing changes, and yields nothing then; and with its loop.
 func TestWatchEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		yields := 0

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -50,25 +51,21 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	itself, first, second := &wrapper{}, &wrapper{}, &wrapper{}
 	itself.inner, first.inner, second.inner = itself, second, first
-	tests := []struct {
-		name  string
+	type test struct {
 		l     lease.Lease
 		found bool
-	}{
-		{"nil", nil, false},
-		{"itself", &tokened{}, true},
-		{"behind two wrappers", &wrapper{&wrapper{&tokened{}}}, true},
-		{"a wrapper of nothing", &wrapper{}, false},
-		{"a wrapper of itself", itself, false},
-		{"two that wrap each other", first, false},
-		{"before a wrapper of itself", &wrapper{&tokened{wrapper{itself}}}, true},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if _, ok := lease.Find[lease.Tokened](tt.l); ok != tt.found {
-				t.Errorf("found: %v, want %v", ok, tt.found)
-			}
-		})
-	}
+	check.Each(t, map[string]test{
+		"nil":                        {nil, false},
+		"itself":                     {&tokened{}, true},
+		"behind two wrappers":        {&wrapper{&wrapper{&tokened{}}}, true},
+		"a wrapper of nothing":       {&wrapper{}, false},
+		"a wrapper of itself":        {itself, false},
+		"two that wrap each other":   {first, false},
+		"before a wrapper of itself": {&wrapper{&tokened{wrapper{itself}}}, true},
+	}, func(t *testing.T, tt test) {
+		if _, ok := lease.Find[lease.Tokened](tt.l); ok != tt.found {
+			t.Errorf("found: %v, want %v", ok, tt.found)
+		}
+	})
 }
