@@ -10,21 +10,18 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // Each case that runs in fake time is named by a mutant, which it must catch.
 func TestEveryCaseHasAMutant(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("m*_test.go") // mutant_*_test.go, and main_test.go with flawed drivers
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	named := map[string]bool{}
 	for _, path := range paths {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 				if text, err := strconv.Unquote(lit.Value); err == nil {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 var update = flag.Bool("update", false, "write the list of cases in docs/reliability.md")
@@ -15,9 +17,7 @@ func TestReliabilityCases(t *testing.T) {
 	t.Parallel()
 	const file, heading = "../docs/reliability.md", "\n## Cases by contract\n"
 	doc, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	text, _, ok := strings.Cut(string(doc), heading)
 	if !ok {
 		t.Fatalf("%s has no section %q", file, heading)
@@ -26,9 +26,7 @@ func TestReliabilityCases(t *testing.T) {
 	switch {
 	case want == string(doc):
 	case *update:
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(file, []byte(want), 0o644))
 	default:
 		t.Errorf("%s does not list the cases as they are: go test ./conformance -run %s -update", file, t.Name())
 	}

@@ -30,21 +30,15 @@ type algorithm struct {
 	rawCause       bool                            // whatever ended the ctx matches
 	doubts         bool                            // what was not sent may have been executed
 	onceOnly       bool                            // nothing is sent again
-	unbounded      bool                            // NoWait and MaxWait bound nothing
-	untilDeadline  bool                            // with a deadline NoWait bounds nothing
 	carelessly     bool                            // what a release was answered is nobody's affair
 	obedient       bool                            // a cancelled ctx stops a release
-	fromReply      bool                            // the lease counts from the answer
 	fromLast       bool                            // the lease counts from the last send
 	noCleanUp      bool                            // a cancelled acquire is left to itself
 	cleanUpOnce    bool                            // one look is enough
 	ignoresClosing bool                            // Close does not wait for the clean-up
-	endless        bool                            // the lock has no Deadline
-	aloud          bool                            // what is given back is published
 
-	keeps               func(h *mutableHold) time.Duration // what a release sends for MinHold; default: what is left
-	keepsInUndo         bool                               // a given up acquire is released like a hold
-	leaseIgnoresMinHold bool                               // it is the default
+	keepsInUndo         bool // a given up acquire is released like a hold
+	leaseIgnoresMinHold bool // it is the default
 
 	transfers     bool // holds can be handed over
 	fullLease     bool // with the whole TTL
@@ -85,11 +79,6 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	}
 	if req.Resume.Grant().MinHold > 0 {
 		return nil, errors.ErrUnsupported
-	}
-	if !m.alg.unbounded {
-		bounded, cancel := m.bound(ctx, req)
-		defer cancel()
-		ctx = bounded
 	}
 	owner := req.Owner
 	if owner == "" {
@@ -146,10 +135,7 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		}
 	}
 	won := last
-	switch {
-	case m.alg.fromReply:
-		won = time.Now()
-	case status == 2 && !m.alg.fromLast:
+	if status == 2 && !m.alg.fromLast {
 		won = first
 	}
 	fence, err := strconv.ParseInt(text(reply, 1), 10, 64)
@@ -162,27 +148,12 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	return locker.NewLock(ctx, g, h), nil
 }
 
-// bound returns ctx bounded as req asks for.
-func (m *mutable) bound(ctx context.Context, req locker.Request) (context.Context, context.CancelFunc) {
-	switch _, ends := ctx.Deadline(); {
-	case req.MaxWait > 0:
-		return context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
-	case req.NoWait && (!ends || !m.alg.untilDeadline):
-		return context.WithTimeout(ctx, attemptTimeout)
-	default:
-		return ctx, func() {}
-	}
-}
-
 func text(r driver.Reply, i int) string {
 	s, _ := r.Text(i)
 	return s
 }
 
 func (h *mutableHold) deadline(from time.Time, ttl time.Duration) time.Time {
-	if h.alg.endless {
-		return time.Time{}
-	}
 	return from.Add(ttl - ttl/100 - 2*time.Millisecond)
 }
 
@@ -197,14 +168,10 @@ func (h *mutableHold) eval(ctx context.Context, lua string, ttl time.Duration) (
 
 // keep returns for how long a release keeps the name taken; 0: it does not.
 func (h *mutableHold) keep() time.Duration {
-	switch {
-	case h.alg.keeps != nil:
-		return h.alg.keeps(h)
-	case h.keepUntil.IsZero():
+	if h.keepUntil.IsZero() {
 		return 0
-	default:
-		return max(time.Until(h.keepUntil)+time.Millisecond-1, 0)
 	}
+	return max(time.Until(h.keepUntil)+time.Millisecond-1, 0)
 }
 
 // resolve sends until there is an answer, while both contexts last; patience bounds only how long
@@ -255,7 +222,7 @@ func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
 	case lease.OpRenew:
 		return h.renew(ctx, op.TTL)
-	case lease.OpRelease:
+	case lease.OpRelease, lease.OpUndo:
 		releasing := *h
 		releasing.keepUntil = op.KeepUntil
 		err := releasing.release(ctx)
@@ -263,14 +230,6 @@ func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 			err = nil
 		}
 		return lease.Term{}, err
-	case lease.OpUndo:
-		quiet := *h.mutable
-		if !h.alg.aloud {
-			quiet.alg.release = luaSilently
-		}
-		back := *h
-		back.mutable = &quiet
-		return lease.Term{}, back.release(ctx)
 	case lease.OpRaiseFence:
 		return h.raiseFence(ctx, op.Fence)
 	default:

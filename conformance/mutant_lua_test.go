@@ -105,14 +105,11 @@ return 1`
 
 // What the mutants do instead.
 const (
-	luaSetNX    = `local set = redis.call('SETNX', KEYS[1], ARGV[1]) if set == 1 then return {1, '0'} end return {0, redis.call('PTTL', KEYS[1])}`
-	luaExpire   = `return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
-	luaDelete   = `redis.call('PUBLISH', ARGV[6], '') return redis.call('DEL', KEYS[1])`
-	luaGetSet   = `return redis.call('GETSET', KEYS[1], ARGV[1])`
-	luaRevive   = `redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1`
-	luaSilently = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])`
+	luaSetNX  = `local set = redis.call('SETNX', KEYS[1], ARGV[1]) if set == 1 then return {1, '0'} end return {0, redis.call('PTTL', KEYS[1])}`
+	luaExpire = `return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
+	luaDelete = `redis.call('PUBLISH', ARGV[6], '') return redis.call('DEL', KEYS[1])`
+	luaGetSet = `return redis.call('GETSET', KEYS[1], ARGV[1])`
+	luaRevive = `redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1`
 
 	// A key for the readers and a key for the writer.
 	luaTwoKeysAcquire = `
@@ -133,24 +130,6 @@ return redis.call('PEXPIRE', key, ARGV[2])`
 local key = KEYS[1]
 if ARGV[3] == 'shared' then key = '{' .. key .. '}:read' end
 return redis.call('DEL', key)`
-
-	// One field for all readers, with the time of the last to come.
-	luaOneFieldAcquire = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local till = redis.call('HGET', KEYS[1], ARGV[3])
-local other = redis.call('HGET', KEYS[1], 'exclusive')
-if not other and ARGV[3] == 'exclusive' then other = redis.call('HGET', KEYS[1], 'shared') end
-if other and tonumber(other) > now then return {0, tonumber(other) - now} end
-redis.call('HSET', KEYS[1], ARGV[3], string.format('%.0f', now + ARGV[2]))
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return {1, '0'}`
-	luaOneFieldRenew = `
-if redis.call('HEXISTS', KEYS[1], ARGV[3]) == 0 then return 0 end
-local time = redis.call('TIME')
-redis.call('HSET', KEYS[1], ARGV[3], string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2]))
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
-	luaOneFieldRelease = `return redis.call('HDEL', KEYS[1], ARGV[3])`
 
 	// An owner and how often it has entered.
 	luaCounterAcquire = `

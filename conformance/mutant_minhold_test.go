@@ -19,6 +19,12 @@ func freesEarly(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, e
 	return l.Lease.Do(ctx, op)
 }
 
+// countsFromRelease keeps the name taken for MinHold after the release.
+func countsFromRelease(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+	op.KeepUntil = time.Now().Add(l.req.MinHold)
+	return l.Lease.Do(ctx, op)
+}
+
 // releasesLate sends the release when MinHold has passed.
 func releasesLate(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
 	if op.KeepUntil.IsZero() {
@@ -35,6 +41,7 @@ func TestMinHoldMutants(t *testing.T) {
 		m.add(name, &Harness{Dial: plain, Around: around}, &Harness{Dial: plain}, caught)
 	}
 	flaw("a release that frees the name", operating(freesEarly), "a release before MinHold keeps the name taken")
+	flaw("a MinHold that counts from the release", operating(countsFromRelease), "MinHold counts from the acquire")
 	flaw("a resume that forgets MinHold", corrects(func(req *locker.Request) {
 		if g := req.Resume.Grant(); g.Token != "" {
 			g.MinHold = 0
@@ -83,9 +90,6 @@ func TestMinHoldMutants(t *testing.T) {
 		mutate(&flawed)
 		m.add(name, flawed.harness(ours), oneKey.harness(ours), caught)
 	}
-	algorithmic("a MinHold that counts from the release", "MinHold counts from the acquire", func(a *algorithm) {
-		a.keeps = func(h *mutableHold) time.Duration { return h.minHold }
-	})
 	algorithmic("a lease that does not last for MinHold", "a lease lasts for MinHold", func(a *algorithm) { a.leaseIgnoresMinHold = true })
 	algorithmic("a release that leaves its hold", "a minimum hold belongs to nobody",
 		lua("redis.call('SET', KEYS[1], '~' .. ARGV[1], 'PX', ARGV[7])", "redis.call('PEXPIRE', KEYS[1], ARGV[7])"))

@@ -25,20 +25,6 @@ func flawedDriver(d suitetest.Driver) *Harness {
 	}}
 }
 
-// mapped is a driver that changes every error.
-func mapped(change func(error) error) suitetest.Driver {
-	return suitetest.Driver{
-		OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
-			set, err := d.SetNX(ctx, key, value, ttl)
-			return set, change(err)
-		},
-		OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
-			r, err := d.Eval(ctx, s, keys, args)
-			return r, change(err)
-		},
-	}
-}
-
 // errorReplyNotSent takes an error reply for a command that was not sent.
 func errorReplyNotSent(err error) error {
 	if driver.CodeOf(err) != "" {
@@ -105,7 +91,7 @@ func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Term, error) { re
 func TestMutantsOfOutcomes(t *testing.T) {
 	t.Parallel()
 	m, sound := mutants{T: t}, &Harness{Dial: plain}
-	m.add("an error reply taken for a command that was not sent", flawedDriver(mapped(errorReplyNotSent)), sound,
+	m.add("an error reply taken for a command that was not sent", flawedDriver(suitetest.Mapped(errorReplyNotSent)), sound,
 		"an unknown server error leaves the outcome unknown", "TRYAGAIN is transient")
 	m.add("a command that is not sent for an unknown reason", &Harness{
 		Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {

@@ -73,21 +73,6 @@ func ignoringLate(ended bool, kinds ...lease.OpKind) locker.Middleware {
 	})
 }
 
-// redated makes a Harness of strategies/redlock whose locks have another Deadline.
-func redated(deadline func(ctx context.Context, lock *locker.Lock, nodes []locker.Locker) time.Time) *Harness {
-	return aroundRedlock(func(l locker.Locker, nodes []locker.Locker) locker.Locker {
-		return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
-			lock, err := inner.Acquire(ctx, req)
-			if err != nil {
-				return nil, err
-			}
-			return locker.NewLock(ctx, lease.Grant{
-				Name: req.Name, Owner: lock.Owner(), Token: lease.NewToken(), TTL: lock.TTL(), Deadline: deadline(ctx, lock, nodes),
-			}, leaseFunc(func(ctx context.Context, _ lease.Op) (lease.Term, error) { return lease.Term{}, lock.Release(ctx) })), nil
-		})(l)
-	})
-}
-
 func TestQuorumMutants(t *testing.T) {
 	t.Parallel()
 	m, sound := mutants{T: t}, &Harness{Dial: plain}
@@ -105,18 +90,20 @@ func TestQuorumMutants(t *testing.T) {
 		})(node)
 	}), sound, "a quorum excludes another quorum", "three of five nodes down are an outage",
 		"a quorum of both deployments excludes the locks of either")
-	m.add("a quorum that forgets the time it took", redated(func(_ context.Context, lock *locker.Lock, _ []locker.Locker) time.Time {
-		return time.Now().Add(lock.TTL() - lock.TTL()/100)
+	m.add("a quorum that forgets the time it took", aroundRedlock(func(l locker.Locker, _ []locker.Locker) locker.Locker {
+		return redated(fromReply)(l)
 	}), sound, "the time that a quorum took counts", "a quorum's lease ends with its quorum-th latest")
-	m.add("a quorum until its latest lease ends", redated(func(ctx context.Context, lock *locker.Lock, nodes []locker.Locker) time.Time {
-		latest := lock.Deadline()
-		for _, node := range nodes {
-			state, _ := locker.Inspect(ctx, node, lock.Name())
-			if end := time.Now().Add(state.Left - lock.TTL()/100); end.After(latest) {
-				latest = end
+	m.add("a quorum until its last lease ends", aroundRedlock(func(l locker.Locker, nodes []locker.Locker) locker.Locker {
+		return redated(func(ctx context.Context, lock *locker.Lock) time.Time {
+			latest := lock.Deadline()
+			for _, node := range nodes {
+				state, _ := locker.Inspect(ctx, node, lock.Name())
+				if end := time.Now().Add(state.Left - lock.TTL()/100); end.After(latest) {
+					latest = end
+				}
 			}
-		}
-		return latest
+			return latest
+		})(l)
 	}), sound, "a quorum's lease ends with its quorum-th latest")
 	m.add("a quorum that does not say which nodes failed", aroundRedlock(func(l locker.Locker, _ []locker.Locker) locker.Locker {
 		return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {

@@ -65,7 +65,7 @@ func TestMutantsOnServers(t *testing.T) {
 			caught: []string{"a huge foreign value is not read"},
 		},
 		"an error reply taken for a command that was not sent": {
-			flawed: flawedDriver(mapped(errorReplyNotSent)), caught: []string{"waiters outlive the move of a slot"},
+			flawed: flawedDriver(suitetest.Mapped(errorReplyNotSent)), caught: []string{"waiters outlive the move of a slot"},
 		},
 	} {
 		for _, caught := range m.caught {

@@ -48,6 +48,14 @@ func refusing(change func(*locker.ContentionError)) attempt {
 // anonymous is an attempt whose refusal does not name the holder.
 var anonymous = refusing(func(held *locker.ContentionError) { held.Owner = "" })
 
+// untilDeadline is an attempt that NoWait does not bound if ctx has a deadline.
+func untilDeadline(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+	if _, ends := ctx.Deadline(); ends {
+		req.NoWait = false
+	}
+	return l.Acquire(ctx, req)
+}
+
 func refuse(req locker.Request) (*locker.Lock, error) {
 	return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.ContentionError{Name: req.Name}}
 }
@@ -76,12 +84,12 @@ func TestMutantsThatWait(t *testing.T) {
 		},
 	)), reentrant(attempts(anonymous)), "a nested acquire outlives a transient error")
 	const bounded = "an acquire that does not wait is bounded"
-	unbounded := oneKey
-	unbounded.unbounded = true
-	m.add("NoWait and MaxWait that bound nothing", unbounded.harness(Capabilities{}), oneKey.harness(Capabilities{}), bounded)
-	untilDeadline := oneKey
-	untilDeadline.untilDeadline = true
-	m.add("a NoWait that a deadline makes slower", untilDeadline.harness(Capabilities{}), oneKey.harness(Capabilities{}), bounded)
+	m.add("NoWait and MaxWait that bound nothing", &Harness{
+		Dial: plain, Around: corrects(func(req *locker.Request) { req.NoWait, req.MaxWait = false, 0 }),
+	}, &Harness{Dial: plain}, bounded)
+	m.add("a NoWait that a deadline makes slower", &Harness{
+		Dial: plain, Around: acquires(untilDeadline),
+	}, &Harness{Dial: plain}, bounded)
 	m.add("a MaxWait that bounds the pauses alone", reentrant(attempts(
 		func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
 			return l.Acquire(context.WithoutCancel(ctx), req)

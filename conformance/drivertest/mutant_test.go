@@ -26,20 +26,6 @@ func again[T any](ctx context.Context, send func() (T, error)) (T, error) {
 	return v, err
 }
 
-// mapped changes every error of both commands.
-func mapped(change func(error) error) suitetest.Driver {
-	return suitetest.Driver{
-		OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
-			set, err := d.SetNX(ctx, key, value, ttl)
-			return set, change(err)
-		},
-		OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
-			r, err := d.Eval(ctx, s, keys, args)
-			return r, change(err)
-		},
-	}
-}
-
 // oneByOneAfterDeadline takes a caller's deadline for a dead connection, and then opens a single
 // other one.
 func oneByOneAfterDeadline() suitetest.Driver {
@@ -133,7 +119,7 @@ var flawedDrivers = []struct {
 	},
 	{
 		"says that nothing was sent",
-		mapped(driver.NotSent),
+		suitetest.Mapped(driver.NotSent),
 		[]string{
 			"a lost reply leaves the outcome unknown", "a cut connection leaves the outcome unknown", "a connection cut before the command ran leaves the outcome unknown",
 			"a late command runs once",
@@ -141,7 +127,7 @@ var flawedDrivers = []struct {
 	},
 	{
 		"never says that nothing was sent",
-		mapped(func(err error) error {
+		suitetest.Mapped(func(err error) error {
 			if errors.Is(err, driver.ErrNotSent) {
 				return errors.New(err.Error())
 			}
@@ -151,7 +137,7 @@ var flawedDrivers = []struct {
 	},
 	{
 		"hides why there was no connection",
-		mapped(func(err error) error {
+		suitetest.Mapped(func(err error) error {
 			if errors.Is(err, syscall.ECONNREFUSED) {
 				return driver.NotSent(context.DeadlineExceeded)
 			}
@@ -161,7 +147,7 @@ var flawedDrivers = []struct {
 	},
 	{
 		"strips the code of errors",
-		mapped(func(err error) error {
+		suitetest.Mapped(func(err error) error {
 			if se, ok := errors.AsType[*driver.ServerError](err); ok {
 				_, text, _ := strings.Cut(se.Text, " ")
 				return &driver.ServerError{Text: text, Err: se.Err}
@@ -183,7 +169,7 @@ var flawedDrivers = []struct {
 	},
 	{
 		"takes an error reply for an outage",
-		mapped(func(err error) error {
+		suitetest.Mapped(func(err error) error {
 			if driver.CodeOf(err) != "" {
 				return errors.New(err.Error())
 			}

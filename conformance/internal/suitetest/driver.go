@@ -44,6 +44,20 @@ var (
 	StaysOpen = Driver{OnClose: func(driver.Driver) error { return nil }}
 )
 
+// Mapped is a driver that changes every error of both commands.
+func Mapped(change func(error) error) Driver {
+	return Driver{
+		OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
+			set, err := d.SetNX(ctx, key, value, ttl)
+			return set, change(err)
+		},
+		OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+			r, err := d.Eval(ctx, s, keys, args)
+			return r, change(err)
+		},
+	}
+}
+
 // silent never wakes.
 type silent struct{ driver.Subscription }
 
