@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // A client that connected, set its name and did nothing more counts.
@@ -18,16 +20,10 @@ func TestCensusSeesIdleConnection(t *testing.T) {
 		t.Fatalf("nobody is connected, and the census has %q, %v", left, err)
 	}
 	conn, err := net.Dial("tcp", s.Real.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "CLIENT SETNAME idle\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 16)); err != nil {
-		t.Fatal(err)
-	}
+	locker.Must(io.WriteString(conn, "CLIENT SETNAME idle\r\n"))
+	locker.Must(conn.Read(make([]byte, 16)))
 	if left, err := connections(t.Context(), s); len(left) != 1 || !strings.Contains(left[0], "name=idle") || err != nil {
 		t.Errorf("the census has %q, %v; want the idle connection", left, err)
 	}
@@ -44,9 +40,7 @@ func TestCensusSeesBesideDeadNode(t *testing.T) {
 		key += "k"
 	}
 	other.MustCommand(t, "SET", key, "v")
-	if err := dead.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, dead.Kill())
 	if found, err := s.list(t.Context(), "KEYS", "*"); len(found) != 1 || found[0] != key || err == nil {
 		t.Errorf("the census has %q, %v; want %q and the dead node's error", found, err, key)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -43,9 +44,7 @@ func TestRunAt(t *testing.T) {
 	results := map[string]suite.Result{}
 	all := suite.Suite{Dial: suitetest.Dial, Cases: cases}
 	err := all.RunAt(t.Context(), target, nil, func(r suite.Result) { results[r.Case.Name] = r })
-	if err != nil {
-		t.Error(err)
-	}
+	check.OK(t, err)
 	for name, want := range map[string]struct{ failed, leftOut string }{
 		"passes": {}, "writes": {}, "leaves what ends soon": {}, "leaves openly": {}, "fails": {failed: "it failed"}, "panics": {failed: "it panicked"},
 		"counts": {leftOut: "INFO"}, "stops": {leftOut: "stops"}, "quorum": {leftOut: "5 servers"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -30,33 +31,27 @@ func TestMatrixKnowsWhatIsMissing(t *testing.T) {
 func TestKindWithoutCases(t *testing.T) {
 	t.Parallel()
 	cases := []Case{{Name: "a case", On: AllKinds}}
-	for name, tc := range map[string]struct {
+	type test struct {
 		s    *Suite
 		want string
-	}{
+	}
+	check.Each(t, map[string]test{
 		"short":       {&Suite{Cases: cases, Short: true}, "-short leaves out the cases on cluster"},
 		"not chosen":  {&Suite{Cases: cases, On: []Kind{Single}, Short: true}, "Harness.On leaves out cluster"},
 		"lacking":     {&Suite{Cases: cases, Lacks: []Feature{FeatureCluster}}, "no case applies to cluster"},
 		"no such one": {&Suite{Cases: []Case{{Name: "a case", On: OnlyMemory}}}, "no case applies to cluster"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if n := len(tc.s.on(Cluster)); n > 0 {
-				t.Errorf("%d cases run", n)
-			}
-			if got := tc.s.whyNone(Cluster); got != tc.want {
-				t.Errorf("the reason is %q, want %q", got, tc.want)
-			}
-		})
-	}
+	}, func(t *testing.T, tc test) {
+		if n := len(tc.s.on(Cluster)); n > 0 {
+			t.Errorf("%d cases run", n)
+		}
+		check.Equal(t, "the reason", tc.s.whyNone(Cluster), tc.want)
+	})
 }
 
 func TestSuiteIsChecked(t *testing.T) {
 	t.Parallel()
 	dial := func(testing.TB, Target) (driver.Driver, error) { return nil, nil }
-	if err := (&Suite{Dial: dial, On: Kinds, Lacks: Features}).Check(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, (&Suite{Dial: dial, On: Kinds, Lacks: Features}).Check())
 	for what, s := range map[string]*Suite{
 		"no Dial":                   {},
 		"an unknown kind of server": {Dial: dial, On: []Kind{"five"}},
@@ -90,36 +85,34 @@ func TestSkippingProvider(t *testing.T) {
 // A case that a provider skips makes Run fail; a missing server does not, unless CI=true.
 func TestRunDemandsEveryCase(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
+	type test struct {
 		run, ci  string
 		wants    []string
 		wantsNot string
-	}{
+	}
+	check.Each(t, map[string]test{
 		"skipped": {
 			"^TestSkippingProvider$", "",
 			[]string{"case did not run: memory/a case", "0 on single (no server program)"}, "case did not run: single/",
 		},
 		"no server in CI": {"^TestSkippingProvider$", "true", []string{"CI=true, but there is no server"}, "no server program"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", tc.run, "-test.v")
-			cmd.Env = append(os.Environ(), skips+"=yes", "CI="+tc.ci, "HOLDFAST_REDIS_SERVER=/nowhere/redis-server")
-			out, err := cmd.CombinedOutput()
-			if err == nil {
-				t.Errorf("Run passed, although a provider skipped a case or there was no server")
+	}, func(t *testing.T, tc test) {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", tc.run, "-test.v")
+		cmd.Env = append(os.Environ(), skips+"=yes", "CI="+tc.ci, "HOLDFAST_REDIS_SERVER=/nowhere/redis-server")
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Errorf("Run passed, although a provider skipped a case or there was no server")
+		}
+		for _, want := range tc.wants {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("the output does not say %q", want)
 			}
-			for _, want := range tc.wants {
-				if !strings.Contains(string(out), want) {
-					t.Errorf("the output does not say %q", want)
-				}
-			}
-			if strings.Contains(string(out), tc.wantsNot) {
-				t.Errorf("the output says %q", tc.wantsNot)
-			}
-			if t.Failed() {
-				t.Logf("the output:\n%s", out)
-			}
-		})
-	}
+		}
+		if strings.Contains(string(out), tc.wantsNot) {
+			t.Errorf("the output says %q", tc.wantsNot)
+		}
+		if t.Failed() {
+			t.Logf("the output:\n%s", out)
+		}
+	})
 }
