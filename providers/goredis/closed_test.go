@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -17,7 +18,7 @@ import (
 // passes. Once the client itself is closed, nothing passes.
 func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 	t.Parallel()
-	for kind, open := range map[string]func(o *redis.Options) (client redis.UniversalClient, closeNode func() error){
+	check.Each(t, map[string]func(o *redis.Options) (client redis.UniversalClient, closeNode func() error){
 		"ring": func(o *redis.Options) (redis.UniversalClient, func() error) {
 			c := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": o.Addr}, Dialer: o.Dialer})
 			return c, func() error {
@@ -38,37 +39,32 @@ func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 				return errors.Join(err, node.Close())
 			}
 		},
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			clients.Bubble(t, func(t *testing.T) {
-				client, closeNode := open((&fake{answer: func([]string) string { return "+OK\r\n" }}).options())
-				drv := newDriver(t, client)
-				if _, err := drv.SetNX(t.Context(), "k", "v", patience); err != nil {
-					t.Fatal(err)
-				}
-				if err := closeNode(); err != nil {
-					t.Fatal(err)
-				}
-				check := func(what string, transient bool) {
-					for name, operation := range operations {
-						if name == "Subscribe" {
-							continue
-						}
-						ctx := driver.Bound(t.Context(), patience)
-						err := operation(ctx, drv)
-						ctx.Stop()
-						if !errors.Is(err, redis.ErrClosed) || !errors.Is(err, driver.ErrNotSent) || driver.Transient(err) != transient {
-							t.Errorf("%s, %s: %v, transient: %t, want %t", what, name, err, driver.Transient(err), transient)
-						}
+	}, func(t *testing.T, open func(o *redis.Options) (client redis.UniversalClient, closeNode func() error)) {
+		clients.Bubble(t, func(t *testing.T) {
+			client, closeNode := open((&fake{answer: func([]string) string { return "+OK\r\n" }}).options())
+			drv := newDriver(t, client)
+			if _, err := drv.SetNX(t.Context(), "k", "v", patience); err != nil {
+				t.Fatal(err)
+			}
+			check.Must(t, closeNode())
+			refused := func(what string, transient bool) {
+				for name, operation := range operations {
+					if name == "Subscribe" {
+						continue
+					}
+					ctx := driver.Bound(t.Context(), patience)
+					err := operation(ctx, drv)
+					ctx.Stop()
+					if !errors.Is(err, redis.ErrClosed) || !errors.Is(err, driver.ErrNotSent) || driver.Transient(err) != transient {
+						t.Errorf("%s, %s: %v, transient: %t, want %t", what, name, err, driver.Transient(err), transient)
 					}
 				}
-				check("closed node", true)
-				if err := client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
-					t.Fatal(err)
-				}
-				check("closed client", false)
-			})
+			}
+			refused("closed node", true)
+			if err := client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+				t.Fatal(err)
+			}
+			refused("closed client", false)
 		})
-	}
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -58,9 +59,7 @@ func TestAbandonedCommandIsNeverExecuted(t *testing.T) {
 					if s.refused.Load() == 0 {
 						t.Error("the abandoned command has not come to the server: the test shows nothing")
 					}
-					if n := f.count("EVAL"); n != 0 {
-						t.Errorf("%d abandoned scripts were sent again by source", n)
-					}
+					check.Equal(t, "abandoned scripts were sent again by source", f.count("EVAL"), 0)
 					if open, dialed := f.conns.Load(), f.dialed.Load(); open != dialed {
 						t.Errorf("%d of %d connections are still open, want all", open, dialed)
 					}
@@ -101,66 +100,58 @@ func (s *strict) answer(words []string) string {
 // A server refuses each command of an abandoned call, and nothing more is sent.
 func TestServerRefusesAbandonedCommand(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		operation string
 		late      string // the first of the operation's commands that is kept back
 		want      string
-	}{
+	}
+	check.Each(t, map[string]test{
 		"option":               {"SetNX", "set", "ERR syntax error"},
 		"digest":               {"Eval", "evalsha", "NOSCRIPT "},
 		"source":               {"Eval", "eval", "ERR Error compiling script"},
 		"digest in a pipeline": {"EvalMany", "evalsha", "NOSCRIPT "},
 		"digest with a WAIT":   {"EvalAcked", "evalsha", "NOSCRIPT "},
 		"source with a WAIT":   {"EvalAcked", "eval", "ERR Error compiling script"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t, redistest.Options{})
-			var dialed atomic.Int32
-			client := redis.NewClient(&redis.Options{
-				Addr:      server.Addr(),
-				OnConnect: func(context.Context, *redis.Conn) error { dialed.Add(1); return nil },
-			})
-			late := &lateHook{only: tt.late, held: make(chan struct{}), resume: make(chan struct{}), done: make(chan []error, 1)}
-			late.on.Store(true)
-			client.AddHook(hook(late.keep))
-			drv := newDriver(t, client)
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			go func() {
-				<-late.held
-				leave()
-			}()
-			if err := operations[tt.operation](ctx, drv); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
-				t.Errorf("error %v, want ErrNotSent and Canceled", err)
-			}
-			close(late.resume)
-			errs := <-late.done
-			if err := errs[0]; err == nil || !strings.HasPrefix(err.Error(), tt.want) {
-				t.Errorf("the server replied %v, want an error %q", err, tt.want)
-			}
-			for i, err := range errs {
-				if err == nil {
-					t.Errorf("command %d of %d was executed", i, len(errs))
-				}
-			}
-			if n := server.MustCommand(t, "DBSIZE"); n != int64(0) {
-				t.Errorf("%v keys were written", n)
-			}
-			stats := fmt.Sprint(server.MustCommand(t, "INFO", "commandstats"))
-			if tt.late != "eval" && strings.Contains(stats, "cmdstat_eval:") {
-				t.Error("an abandoned script was sent again by source")
-			}
-			late.on.Store(false)
-			before := dialed.Load()
-			if err := operations[tt.operation](t.Context(), drv); err != nil {
-				t.Errorf("afterwards: %v", err)
-			}
-			if n := dialed.Load() - before; n != 0 {
-				t.Errorf("%d connections were dialed again, want none", n)
-			}
+	}, func(t *testing.T, tt test) {
+		server := redistest.Start(t, redistest.Options{})
+		var dialed atomic.Int32
+		client := redis.NewClient(&redis.Options{
+			Addr:      server.Addr(),
+			OnConnect: func(context.Context, *redis.Conn) error { dialed.Add(1); return nil },
 		})
-	}
+		late := &lateHook{only: tt.late, held: make(chan struct{}), resume: make(chan struct{}), done: make(chan []error, 1)}
+		late.on.Store(true)
+		client.AddHook(hook(late.keep))
+		drv := newDriver(t, client)
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		go func() {
+			<-late.held
+			leave()
+		}()
+		if err := operations[tt.operation](ctx, drv); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want ErrNotSent and Canceled", err)
+		}
+		close(late.resume)
+		errs := <-late.done
+		if err := errs[0]; err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("the server replied %v, want an error %q", err, tt.want)
+		}
+		for i, err := range errs {
+			if err == nil {
+				t.Errorf("command %d of %d was executed", i, len(errs))
+			}
+		}
+		check.Equal[any](t, "keys were written", server.MustCommand(t, "DBSIZE"), int64(0))
+		stats := fmt.Sprint(server.MustCommand(t, "INFO", "commandstats"))
+		if tt.late != "eval" && strings.Contains(stats, "cmdstat_eval:") {
+			t.Error("an abandoned script was sent again by source")
+		}
+		late.on.Store(false)
+		before := dialed.Load()
+		check.Error(t, "afterwards", operations[tt.operation](t.Context(), drv))
+		check.Equal(t, "connections were dialed again", dialed.Load()-before, 0)
+	})
 }
 
 // What a driver's callers abandon does not fail what others send through one AutoPipeliner.
@@ -175,9 +166,7 @@ func TestAbandonedCommandInAnAutoPipeline(t *testing.T) {
 		first.on.Store(true)
 		client.AddHook(hook(first.keep))
 		shared, err := client.AutoPipeline()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		late := &lateClient{AutoPipeliner: shared, resume: make(chan struct{})}
 		drv := newDriver(t, late)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -188,9 +177,7 @@ func TestAbandonedCommandInAnAutoPipeline(t *testing.T) {
 		var wg sync.WaitGroup
 		other := func(key string) {
 			wg.Go(func() {
-				if err := shared.Set(context.Background(), key, "v", 0).Err(); err != nil {
-					t.Errorf("another's command: %v", err)
-				}
+				check.Error(t, "another's command", shared.Set(context.Background(), key, "v", 0).Err())
 			})
 		}
 		some := func() {

@@ -9,6 +9,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
@@ -66,19 +68,13 @@ func TestTheClientStaysTheUsers(t *testing.T) {
 	cancelable, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, ctx := range []context.Context{ctx, cancelable, driver.Bound(ctx, time.Hour), driver.Bound(cancelable, time.Hour)} {
-		if _, err := drv.SetNX(ctx, "k", "v", time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		locker.Must(drv.SetNX(ctx, "k", "v", time.Minute))
 	}
 	if seen != 4 {
 		t.Errorf("the hook saw %d commands with the caller's value, want 4", seen)
 	}
-	if err := drv.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Ping(ctx).Err(); err != nil {
-		t.Errorf("the user's client after the driver's Close: %v", err)
-	}
+	check.Must(t, drv.Close())
+	check.Error(t, "the user's client after the driver's Close", client.Ping(ctx).Err())
 }
 
 // An AutoPipeliner is a UniversalClient too, and its asynchronous kind has the outcome only later.
@@ -88,18 +84,14 @@ func TestAutoPipeliner(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: m.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
 	pipeliner, err := client.AsyncAutoPipeline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	drv := newDriver(t, pipeliner)
 	for _, want := range []bool{true, false} {
 		if set, err := drv.SetNX(t.Context(), "k", "v", time.Minute); set != want || err != nil {
 			t.Errorf("SetNX = %v, %v; want %v", set, err, want)
 		}
 	}
-	if _, err := m.Incr("n", 41); err != nil {
-		t.Fatal(err)
-	}
+	locker.Must(m.Incr("n", 41))
 	reply, err := drv.Eval(t.Context(), testScript, []string{"n"}, nil)
 	if n, _ := reply.Int(0); n != 42 || err != nil {
 		t.Errorf("Eval = %v, %v; want 42", n, err)
@@ -130,9 +122,7 @@ func TestRing(t *testing.T) {
 			t.Errorf("Subscribe: %v, want ErrUnsupported", err)
 		}
 	}
-	if err := drv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, drv.Close())
 	if _, err := drv.Subscribe(t.Context(), "c"); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Subscribe after Close: %v, want ErrClosed", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -18,56 +19,53 @@ import (
 // Those whose command was sent learn its outcome.
 func TestImpatientCallers(t *testing.T) {
 	t.Parallel()
-	for name, obeys := range map[string]bool{"defaults": false, "obeys": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			clients.Bubble(t, func(t *testing.T) {
-				const pool, callers = 4, 300
-				m, p := clients.Proxied(t)
-				drv := newDriver(t, redis.NewClient(&redis.Options{
-					Addr: p.Addr(), Dialer: m.Net.Dial, PoolSize: pool, ContextTimeoutEnabled: obeys,
-				}))
-				if _, err := drv.SetNX(t.Context(), "first", "v", time.Minute); err != nil {
-					t.Fatal(err)
-				}
-				p.Freeze()
-				var mu sync.Mutex
-				var wg sync.WaitGroup
-				notSent, late, won := 0, 0, 0
-				for range callers {
-					wg.Go(func() {
-						ctx, cancel := context.WithTimeout(t.Context(), patience)
-						defer cancel()
-						_, err := drv.SetNX(ctx, "k", "v", time.Minute)
-						mu.Lock()
-						defer mu.Unlock()
-						pending, ok := errors.AsType[*driver.PendingError](err)
-						switch {
-						case ok:
-							pending.OnAnswer(func(v any, err error) {
-								mu.Lock()
-								defer mu.Unlock()
-								if late++; err == nil && v == true {
-									won++
-								}
-							})
-						case errors.Is(err, driver.ErrNotSent) && errors.Is(err, context.DeadlineExceeded):
-							notSent++
-						default:
-							t.Errorf("SetNX at a frozen server: %v", err)
-						}
-					})
-				}
-				wg.Wait()
-				p.Thaw()
-				synctest.Wait()
-				if notSent < callers-pool || notSent+late != callers || won > 1 {
-					t.Errorf("%d of %d calls were not sent, %d were answered late, %d of them won; want all but %d not sent, one winner at most",
-						notSent, callers, late, won, pool)
-				}
-			})
+	check.Each(t, map[string]bool{"defaults": false, "obeys": true}, func(t *testing.T, obeys bool) {
+		clients.Bubble(t, func(t *testing.T) {
+			const pool, callers = 4, 300
+			m, p := clients.Proxied(t)
+			drv := newDriver(t, redis.NewClient(&redis.Options{
+				Addr: p.Addr(), Dialer: m.Net.Dial, PoolSize: pool, ContextTimeoutEnabled: obeys,
+			}))
+			if _, err := drv.SetNX(t.Context(), "first", "v", time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			p.Freeze()
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			notSent, late, won := 0, 0, 0
+			for range callers {
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+					mu.Lock()
+					defer mu.Unlock()
+					pending, ok := errors.AsType[*driver.PendingError](err)
+					switch {
+					case ok:
+						pending.OnAnswer(func(v any, err error) {
+							mu.Lock()
+							defer mu.Unlock()
+							if late++; err == nil && v == true {
+								won++
+							}
+						})
+					case errors.Is(err, driver.ErrNotSent) && errors.Is(err, context.DeadlineExceeded):
+						notSent++
+					default:
+						t.Errorf("SetNX at a frozen server: %v", err)
+					}
+				})
+			}
+			wg.Wait()
+			p.Thaw()
+			synctest.Wait()
+			if notSent < callers-pool || notSent+late != callers || won > 1 {
+				t.Errorf("%d of %d calls were not sent, %d were answered late, %d of them won; want all but %d not sent, one winner at most",
+					notSent, callers, late, won, pool)
+			}
 		})
-	}
+	})
 }
 
 // Renewals and releases pass acquires that wait for a connection.

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
@@ -25,9 +26,7 @@ func (quiet) Printf(context.Context, string, ...any) {}
 func newDriver(tb testing.TB, client redis.UniversalClient) driver.Driver {
 	tb.Helper()
 	drv, err := goredis.New(client)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
 	tb.Cleanup(func() {
 		_ = drv.Close() // the test may have closed it
 		_ = client.Close()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -119,36 +120,34 @@ func TestPoolInUse(t *testing.T) {
 		return b, b.Stop
 	}
 	unbounded := func() (context.Context, func()) { return context.Background(), func() {} }
-	for name, tt := range map[string]struct {
+	type test struct {
 		set        func(*redis.Options)
 		newContext func() (context.Context, func())
 		want       error
-	}{
+	}
+	check.Each(t, map[string]test{
 		"deadline":    {func(o *redis.Options) { o.PoolSize, o.PoolTimeout = 1, time.Hour }, shortly, context.DeadlineExceeded},
 		"PoolTimeout": {func(o *redis.Options) { o.PoolSize, o.PoolTimeout = 1, 10*time.Millisecond }, unbounded, redis.ErrPoolTimeout},
 		"limit":       {func(o *redis.Options) { o.PoolSize, o.MaxActiveConns = 2, 1 }, unbounded, redis.ErrPoolExhausted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			busy := make(chan struct{})
-			f := &fake{answer: func([]string) string { close(busy); return silence }}
-			opts := f.options()
-			opts.ContextTimeoutEnabled = true
-			tt.set(opts)
-			drv := newDriver(t, redis.NewClient(opts))
-			occupied, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			go func() { _, _ = drv.SetNX(occupied, "k", "v", time.Minute) }()
-			<-busy
+	}, func(t *testing.T, tt test) {
+		busy := make(chan struct{})
+		f := &fake{answer: func([]string) string { close(busy); return silence }}
+		opts := f.options()
+		opts.ContextTimeoutEnabled = true
+		tt.set(opts)
+		drv := newDriver(t, redis.NewClient(opts))
+		occupied, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _, _ = drv.SetNX(occupied, "k", "v", time.Minute) }()
+		<-busy
 
-			ctx, stop := tt.newContext()
-			defer stop()
-			_, err := drv.SetNX(ctx, "k", "v", time.Minute)
-			if !errors.Is(err, tt.want) || !errors.Is(err, driver.ErrNotSent) {
-				t.Errorf("error %v, want %v and ErrNotSent", err, tt.want)
-			}
-		})
-	}
+		ctx, stop := tt.newContext()
+		defer stop()
+		_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+		if !errors.Is(err, tt.want) || !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("error %v, want %v and ErrNotSent", err, tt.want)
+		}
+	})
 }
 
 // limiter refuses everything.

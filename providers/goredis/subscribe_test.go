@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -38,9 +39,7 @@ func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
 		opts.WriteTimeout = time.Hour
 		drv := newDriver(t, redis.NewClient(opts))
 		first, err := drv.Subscribe(t.Context(), "first")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		synctest.Wait()
 		started := time.Now()
 		for i, channel := range []string{"stuck", "waits for it", "too"} {
@@ -66,56 +65,51 @@ func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
 // time. Over a cluster there are two connections, one of them for SSUBSCRIBE.
 func TestPubSubDoesNotReconnectByItself(t *testing.T) {
 	t.Parallel()
-	for kindName, kind := range kinds {
-		t.Run(kindName, func(t *testing.T) {
-			t.Parallel()
-			clients.Bubble(t, func(t *testing.T) {
-				f := &fake{answer: confirm}
-				opts := f.options()
-				var mu sync.Mutex
-				var conns []net.Conn
-				opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-					conn, err := f.dial(ctx, network, addr)
-					mu.Lock()
-					defer mu.Unlock()
-					if err == nil {
-						conns = append(conns, conn)
-					}
-					return conn, err
+	check.Each(t, kinds, func(t *testing.T, kind func(*redis.Options) redis.UniversalClient) {
+		clients.Bubble(t, func(t *testing.T) {
+			f := &fake{answer: confirm}
+			opts := f.options()
+			var mu sync.Mutex
+			var conns []net.Conn
+			opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := f.dial(ctx, network, addr)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					conns = append(conns, conn)
 				}
-				client := kind(opts)
-				drv := newDriver(t, client)
-				each, sharded := 1, 0
-				if _, cluster := client.(*redis.ClusterClient); cluster {
-					each, sharded = 2, 4
-				}
-				sub, err := drv.Subscribe(t.Context(), "c")
-				if err != nil {
-					t.Fatal(err)
-				}
-				<-sub.Wake() // of the first confirmation
-				for n := 1; n <= 3; n++ {
-					<-time.After(5 * time.Second)
-					mu.Lock()
-					if len(conns) != n*each {
-						t.Fatalf("%d connections were dialed, want %d", len(conns), n*each)
-					}
-					for _, conn := range conns {
-						_ = conn.Close()
-					}
-					mu.Unlock()
-					<-sub.Wake()
-				}
+				return conn, err
+			}
+			client := kind(opts)
+			drv := newDriver(t, client)
+			each, sharded := 1, 0
+			if _, cluster := client.(*redis.ClusterClient); cluster {
+				each, sharded = 2, 4
+			}
+			sub, err := drv.Subscribe(t.Context(), "c")
+			check.Must(t, err)
+			<-sub.Wake() // of the first confirmation
+			for n := 1; n <= 3; n++ {
 				<-time.After(5 * time.Second)
-				if n := f.count("SUBSCRIBE"); n != 4 {
-					t.Errorf("subscribed %d times, want 4", n)
+				mu.Lock()
+				if len(conns) != n*each {
+					t.Fatalf("%d connections were dialed, want %d", len(conns), n*each)
 				}
-				if n := f.count("SSUBSCRIBE"); n != sharded {
-					t.Errorf("subscribed by SSUBSCRIBE %d times, want %d", n, sharded)
+				for _, conn := range conns {
+					_ = conn.Close()
 				}
-			})
+				mu.Unlock()
+				<-sub.Wake()
+			}
+			<-time.After(5 * time.Second)
+			if n := f.count("SUBSCRIBE"); n != 4 {
+				t.Errorf("subscribed %d times, want 4", n)
+			}
+			if n := f.count("SSUBSCRIBE"); n != sharded {
+				t.Errorf("subscribed by SSUBSCRIBE %d times, want %d", n, sharded)
+			}
 		})
-	}
+	})
 }
 
 // A connection that came too late is closed.
@@ -135,13 +129,9 @@ func TestLateConnectionIsClosed(t *testing.T) {
 		if _, err := drv.Subscribe(ctx, "c"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Subscribe: %v, want DeadlineExceeded", err)
 		}
-		if err := drv.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, drv.Close())
 		<-time.After(2 * patience)
 		synctest.Wait()
-		if n := f.conns.Load(); n != 0 {
-			t.Errorf("%d connections are open", n)
-		}
+		check.Equal(t, "connections are open", f.conns.Load(), 0)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -26,7 +27,7 @@ func TestEvalManyLosesItsConnection(t *testing.T) {
 			calls = append(calls, driver.Call{Script: incr, Keys: []string{fmt.Sprint("k", i)}})
 		}
 		_, err := drv.Eval(t.Context(), incr, []string{"first"}, nil)
-		must(t, err)
+		check.Must(t, err)
 		p.Add(faultproxy.Rule{Match: faultproxy.Contains("k3"), Fault: faultproxy.Cut})
 		results := evalMany(t.Context(), drv, calls...)
 		wantServerError(t, results[0].Err, "NOSCRIPT ")
@@ -49,8 +50,8 @@ func TestEvalManyReadsWhileItWrites(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
 		drv, closeClient, err := clients.All[2].InMemory(clients.NewMemory(t))
-		must(t, err)
-		t.Cleanup(func() { must(t, drv.Close()); must(t, closeClient()) })
+		check.Must(t, err)
+		t.Cleanup(func() { check.Must(t, drv.Close()); check.Must(t, closeClient()) })
 		calls := make([]driver.Call, 200)
 		for i := range calls {
 			calls[i] = driver.Call{Script: incr, Keys: []string{fmt.Sprint("k", i%100)}, Args: []string{strings.Repeat("x", 500)}}

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/mna/redisc"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -43,7 +44,7 @@ func TestClusterFindsItsNodes(t *testing.T) {
 	r, err := drv.Eval(t.Context(), driver.NewScript(`return 42`), nil, nil)
 	wantInt(t, driver.Result{Reply: r, Err: err}, 42)
 	sub, err := drv.Subscribe(t.Context(), t.Name())
-	must(t, err)
+	check.Must(t, err)
 	defer sub.Close()
 	<-sub.Wake() // the confirmation
 }
@@ -52,12 +53,12 @@ func TestClusterFindsItsNodes(t *testing.T) {
 func TestClusterBindsScriptsByKey(t *testing.T) {
 	t.Parallel()
 	client := pooled(nodes.Get(t).Addrs()...)
-	must(t, client.Refresh())
+	check.Must(t, client.Refresh())
 	client.LayoutRefresh = func(_, _ [redisc.HashSlots][]string) { t.Error("the client was redirected") }
 	drv := open(t, client)
 	for i := range 20 {
 		_, err := drv.Eval(t.Context(), incr, []string{fmt.Sprint(t.Name(), i)}, nil)
-		must(t, err)
+		check.Must(t, err)
 	}
 }
 
@@ -92,7 +93,7 @@ func TestClusterAsksUnknownNode(t *testing.T) {
 	if !driver.Transient(err) || c.visited != 2 || c.refreshed != 1 {
 		t.Errorf("transient %v, %d walks, %d refreshes", driver.Transient(err), c.visited, c.refreshed)
 	}
-	must(t, c.Pool.(*redis.Pool).Close())
+	check.Must(t, c.Pool.(*redis.Pool).Close())
 }
 
 // MOVED that leads nowhere ends.
@@ -104,9 +105,7 @@ func TestClusterMovesForever(t *testing.T) {
 		c := &askingCluster{Pool: clients.RedigoPool(p.Addr(), redis.DialContextFunc(m.Net.Dial))}
 		_, err := open(t, c).SetNX(t.Context(), "k", "v", time.Minute)
 		wantServerError(t, err, "MOVED 42 ")
-		if n := p.Sent("k"); n != 6 {
-			t.Errorf("%d commands, want the first and five", n)
-		}
-		must(t, c.Pool.(*redis.Pool).Close())
+		check.Equal(t, "commands", p.Sent("k"), 6)
+		check.Must(t, c.Pool.(*redis.Pool).Close())
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // recorder is a connection that records when it was closed.
@@ -47,14 +49,10 @@ func TestDeadlineCloser(t *testing.T) {
 		over, never := watch(time.Second, 0)
 		over.end()
 		for want, shut := range map[time.Duration]<-chan time.Duration{time.Second: soon, 2 * time.Second: lagging, 3 * time.Second: late} {
-			if got := <-shut; got != want {
-				t.Errorf("closed after %v, want %v", got, want)
-			}
+			check.Equal(t, "closed after", <-shut, want)
 		}
 		_, again := watch(4*time.Second, 0)
-		if got := <-again; got != 4*time.Second {
-			t.Errorf("closed after %v, want 4s", got)
-		}
+		check.Equal(t, "closed after", <-again, 4*time.Second)
 		select {
 		case <-never:
 			t.Error("the connection of a call that is over was closed")

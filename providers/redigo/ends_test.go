@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -26,14 +27,12 @@ func TestReturnsWhenTestOnBorrowHangs(t *testing.T) {
 		}
 		drv := open(t, pool)
 		_, err := drv.SetNX(t.Context(), "first", "v", time.Minute)
-		must(t, err)
+		check.Must(t, err)
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("PING"), Fault: faultproxy.Stall})
 		began := time.Now()
 		_, err = drv.SetNX(bound(t, context.Background(), patience), "k", "v", time.Minute)
 		wantNotSent(t, err, context.DeadlineExceeded)
-		if took := time.Since(began); took != patience {
-			t.Errorf("took %v, want exactly %v", took, patience)
-		}
+		check.Took(t, "the call", began, patience)
 		<-trap.Hit()
 		trap.Release()
 		synctest.Wait()
@@ -49,46 +48,43 @@ func TestContextEndsWhileTheReplyComes(t *testing.T) {
 	t.Parallel()
 	const roundTrip = 150 * time.Microsecond
 	echo := driver.NewScript(`return ARGV[1]`)
-	for name, kind := range poolKinds {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			clients.Bubble(t, func(t *testing.T) {
-				m, _ := clients.Proxied(t)
-				m.Net.Latency = roundTrip / 2
-				pool := kind(func(ctx context.Context) (redis.Conn, error) {
-					return redis.DialContext(ctx, "tcp", m.Addr(), redis.DialContextFunc(m.Net.Dial))
-				})
-				drv := open(t, pool)
-				_, err := drv.Eval(t.Context(), echo, nil, []string{""})
-				must(t, err)
-				ended := 0
-				for i := range 300 {
-					after := time.Duration(i) * time.Microsecond
-					ctx, cancel := context.WithCancel(t.Context())
-					if i%2 == 0 {
-						ctx = bound(t, context.Background(), after)
-					} else {
-						time.AfterFunc(after, cancel)
-					}
-					r, err := drv.Eval(ctx, echo, nil, []string{after.String()})
-					got, _ := r.Text(0)
-					switch {
-					case err != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-						ended++
-					case err != nil || got != after.String():
-						t.Fatalf("reply %q, %v; want %q", got, err, after)
-					}
-					cancel()
-					<-time.After(10 * time.Millisecond)
-				}
-				<-time.After(3 * time.Second)
-				if pool.ActiveCount() != pool.IdleCount() {
-					t.Errorf("%d connections are open and %d idle", pool.ActiveCount(), pool.IdleCount())
-				}
-				if ended < 100 || ended > 200 {
-					t.Errorf("%d of 300 calls were ended by their context, want about half", ended)
-				}
+	check.Each(t, poolKinds, func(t *testing.T, kind func(dial func(context.Context) (redis.Conn, error)) *redis.Pool) {
+		clients.Bubble(t, func(t *testing.T) {
+			m, _ := clients.Proxied(t)
+			m.Net.Latency = roundTrip / 2
+			pool := kind(func(ctx context.Context) (redis.Conn, error) {
+				return redis.DialContext(ctx, "tcp", m.Addr(), redis.DialContextFunc(m.Net.Dial))
 			})
+			drv := open(t, pool)
+			_, err := drv.Eval(t.Context(), echo, nil, []string{""})
+			check.Must(t, err)
+			ended := 0
+			for i := range 300 {
+				after := time.Duration(i) * time.Microsecond
+				ctx, cancel := context.WithCancel(t.Context())
+				if i%2 == 0 {
+					ctx = bound(t, context.Background(), after)
+				} else {
+					time.AfterFunc(after, cancel)
+				}
+				r, err := drv.Eval(ctx, echo, nil, []string{after.String()})
+				got, _ := r.Text(0)
+				switch {
+				case err != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+					ended++
+				case err != nil || got != after.String():
+					t.Fatalf("reply %q, %v; want %q", got, err, after)
+				}
+				cancel()
+				<-time.After(10 * time.Millisecond)
+			}
+			<-time.After(3 * time.Second)
+			if pool.ActiveCount() != pool.IdleCount() {
+				t.Errorf("%d connections are open and %d idle", pool.ActiveCount(), pool.IdleCount())
+			}
+			if ended < 100 || ended > 200 {
+				t.Errorf("%d of 300 calls were ended by their context, want about half", ended)
+			}
 		})
-	}
+	})
 }

@@ -9,37 +9,35 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
 // The subscriber connection is none of the pool's, and their read timeout does not end it.
 func TestSubscriptionOutlastsReadTimeout(t *testing.T) {
 	t.Parallel()
-	for name, kind := range poolKinds {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			clients.Bubble(t, func(t *testing.T) {
-				m, p := clients.Proxied(t)
-				pool := kind(func(ctx context.Context) (redis.Conn, error) {
-					return redis.DialContext(ctx, "tcp", p.Addr(), redis.DialContextFunc(m.Net.Dial), redis.DialReadTimeout(time.Second))
-				})
-				pool.MaxActive = 1
-				held := pool.Get()
-				defer held.Close()
-				sub, err := open(t, pool).Subscribe(t.Context(), "c")
-				must(t, err)
-				<-sub.Wake() // the confirmation
-				<-time.After(time.Hour)
-				synctest.Wait()
-				if len(sub.Wake()) > 0 || m.TotalConnectionCount() != 3 { // the first made by memredis
-					t.Errorf("woken without a message; %d connections", m.TotalConnectionCount())
-				}
-				m.Publish("c", "m")
-				<-sub.Wake()
-				must(t, sub.Close())
+	check.Each(t, poolKinds, func(t *testing.T, kind func(dial func(context.Context) (redis.Conn, error)) *redis.Pool) {
+		clients.Bubble(t, func(t *testing.T) {
+			m, p := clients.Proxied(t)
+			pool := kind(func(ctx context.Context) (redis.Conn, error) {
+				return redis.DialContext(ctx, "tcp", p.Addr(), redis.DialContextFunc(m.Net.Dial), redis.DialReadTimeout(time.Second))
 			})
+			pool.MaxActive = 1
+			held := pool.Get()
+			defer held.Close()
+			sub, err := open(t, pool).Subscribe(t.Context(), "c")
+			check.Must(t, err)
+			<-sub.Wake() // the confirmation
+			<-time.After(time.Hour)
+			synctest.Wait()
+			if len(sub.Wake()) > 0 || m.TotalConnectionCount() != 3 { // the first made by memredis
+				t.Errorf("woken without a message; %d connections", m.TotalConnectionCount())
+			}
+			m.Publish("c", "m")
+			<-sub.Wake()
+			check.Must(t, sub.Close())
 		})
-	}
+	})
 }
 
 func TestSubscribeUnsupported(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/redigo"
@@ -56,23 +57,16 @@ func (c timeoutConn) ReceiveWithTimeout(d time.Duration) (any, error) {
 func open(t testing.TB, pool redigo.Pool) driver.Driver {
 	t.Helper()
 	drv, err := redigo.New(pool)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() {
 		if err := drv.Close(); err != nil && !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("driver's Close: %v", err)
 		}
 		if p, ok := pool.(interface{ Close() error }); ok {
-			must(t, p.Close())
+			check.Must(t, p.Close())
 		}
 	})
 	return drv
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // bound is a context with a deadline alone, stopped at the end of the test.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 type plainConn struct{ redis.ConnWithTimeout }
@@ -36,20 +38,12 @@ func TestInline(t *testing.T) {
 		"no contexts":         {&redis.Pool{DialContext: dialPlain}, false},
 	} {
 		drv, err := New(c.pool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := drv.(*redigoDriver).inline.Load(); got != c.want {
-			t.Errorf("%s: inline %v, want %v", name, got, c.want)
-		}
-		if err := drv.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := c.pool.Close(); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, name+": inline", drv.(*redigoDriver).inline.Load(), c.want)
+		check.OK(t, drv.Close())
+		check.OK(t, c.pool.Close())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/mna/redisc"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/memredis"
@@ -69,7 +70,7 @@ func TestNotSent(t *testing.T) {
 				m := memredis.Start(t, memnet.New())
 				m.RequireAuth("secret")
 				drv, err := redigo.New(c.pool(m.Addr(), redis.DialContextFunc(m.Net.Dial)))
-				must(t, err)
+				check.Must(t, err)
 				defer drv.Close()
 				began := time.Now()
 				_, err = drv.SetNX(bound(t, context.Background(), patience), "k", "v", time.Minute)
@@ -84,9 +85,7 @@ func TestNotSent(t *testing.T) {
 				if errors.Is(c.want, context.DeadlineExceeded) {
 					want = 2 * patience
 				}
-				if took := time.Since(began); took != want {
-					t.Errorf("took %v, want exactly %v", took, want)
-				}
+				check.Took(t, "the call", began, want)
 			})
 		})
 	}
@@ -116,10 +115,8 @@ func TestClose(t *testing.T) {
 		m := memredis.Start(t, memnet.New())
 		pool := clients.RedigoPool(m.Addr(), redis.DialContextFunc(m.Net.Dial))
 		drv := open(t, pool)
-		if info := drv.Info(); info != (driver.Info{Client: "redigo"}) {
-			t.Errorf("Info: %+v", info)
-		}
-		must(t, drv.Close())
+		check.Equal(t, "Info", drv.Info(), driver.Info{Client: "redigo"})
+		check.Must(t, drv.Close())
 		conn := pool.Get()
 		defer conn.Close()
 		if _, err := conn.Do("PING"); err != nil {

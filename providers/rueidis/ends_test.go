@@ -11,6 +11,7 @@ import (
 
 	redis "github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/memredis"
@@ -64,44 +65,41 @@ func login(m *memredis.Server, opts redis.ClientOption) redis.ClientOption {
 // ping is an hour away. Other calls are answered at once, over a few new connections.
 func TestDeadConnection(t *testing.T) {
 	t.Parallel()
-	for mode, set := range clientModes {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			clients.Bubble(t, func(t *testing.T) {
-				m, p := clients.Proxied(t)
-				opts := single(m.Net.Dial, p.Addr())
-				set(&opts)
-				opts.ConnWriteTimeout, opts.Dialer.Timeout = forever, forever
-				drv := dial(t, opts)
-				t.Cleanup(p.CutAll)
-				answered(t, drv, 100)
-				conns := p.Conns()
-				lost := p.Add(faultproxy.Rule{Match: faultproxy.Command("SET", "lost"), Fault: faultproxy.DropReply})
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				if _, err := drv.SetNX(ctx, "lost", "v", time.Minute); !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatalf("SetNX whose reply is lost: %v, want DeadlineExceeded", err)
-				}
-				<-lost.Hit()
-				began := time.Now()
-				later, stop := context.WithTimeout(t.Context(), patience)
-				defer stop()
-				bounded := driver.Bound(context.Background(), patience)
-				defer bounded.Stop()
-				for _, ctx := range []context.Context{bounded, later} {
-					for i, err := range workers(ctx, drv, 64, 3, "lost") {
-						if err != nil {
-							t.Errorf("call %d: %v", i, err)
-						}
+	check.Each(t, clientModes, func(t *testing.T, set func(*redis.ClientOption)) {
+		clients.Bubble(t, func(t *testing.T) {
+			m, p := clients.Proxied(t)
+			opts := single(m.Net.Dial, p.Addr())
+			set(&opts)
+			opts.ConnWriteTimeout, opts.Dialer.Timeout = forever, forever
+			drv := dial(t, opts)
+			t.Cleanup(p.CutAll)
+			answered(t, drv, 100)
+			conns := p.Conns()
+			lost := p.Add(faultproxy.Rule{Match: faultproxy.Command("SET", "lost"), Fault: faultproxy.DropReply})
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if _, err := drv.SetNX(ctx, "lost", "v", time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("SetNX whose reply is lost: %v, want DeadlineExceeded", err)
+			}
+			<-lost.Hit()
+			began := time.Now()
+			later, stop := context.WithTimeout(t.Context(), patience)
+			defer stop()
+			bounded := driver.Bound(context.Background(), patience)
+			defer bounded.Stop()
+			for _, ctx := range []context.Context{bounded, later} {
+				for i, err := range workers(ctx, drv, 64, 3, "lost") {
+					if err != nil {
+						t.Errorf("call %d: %v", i, err)
 					}
 				}
-				if took := time.Since(began); took > patience/2 {
-					t.Errorf("calls took %v", took)
-				}
-				if n := p.Conns() - conns; n > 16 {
-					t.Errorf("%d connections were added; want 16 at most", n)
-				}
-			})
+			}
+			if took := time.Since(began); took > patience/2 {
+				t.Errorf("calls took %v", took)
+			}
+			if n := p.Conns() - conns; n > 16 {
+				t.Errorf("%d connections were added; want 16 at most", n)
+			}
 		})
-	}
+	})
 }

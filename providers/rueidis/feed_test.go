@@ -5,10 +5,10 @@ import (
 	"crypto/tls"
 	"net"
 	"testing"
-	"testing/synctest"
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/memredis"
@@ -18,8 +18,7 @@ import (
 // With RESP2 the client keeps a second connection for subscriptions. When it does not come about,
 // the hub must learn it from open, so that it tries less and less often.
 func TestOpenNeedsTheSecondConnection(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		m := memredis.Start(t, memnet.New())
 		p := faultproxy.StartOn(t, m.Net, m.Addr())
 		client, err := rueidis.NewClient(rueidis.ClientOption{
@@ -28,9 +27,7 @@ func TestOpenNeedsTheSecondConnection(t *testing.T) {
 				return m.Net.Dial(ctx, "tcp", addr)
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		t.Cleanup(client.Close)
 		_, release := client.Dedicate() // a first connection is in the pool
 		p.Refuse()

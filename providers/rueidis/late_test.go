@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -25,12 +26,8 @@ func TestLoneCallerIsNotPipelined(t *testing.T) { //nolint:paralleltest // see a
 		before := pipelining()
 		for range 100 { // it is careful at first
 			ctx := driver.Bound(context.Background(), forever)
-			if _, err := drv.SetNX(ctx, "k", "v", time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := drv.Eval(ctx, compare, []string{"k"}, []string{"v"}); err != nil {
-				t.Fatal(err)
-			}
+			locker.Must(drv.SetNX(ctx, "k", "v", time.Minute))
+			locker.Must(drv.Eval(ctx, compare, []string{"k"}, []string{"v"}))
 			ctx.Stop()
 		}
 		if n := pipelining() - before; n > 0 {

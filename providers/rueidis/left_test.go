@@ -12,6 +12,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -88,16 +89,12 @@ func withPoolUsedUp(t *testing.T) *rueidisDriver {
 		BlockingPoolSize: 1,
 		DialCtxFn:        func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return m.Dial() },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(client.Close)
 	_, release := client.Dedicate()
 	t.Cleanup(release)
 	drv, err := New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { _ = drv.Close() })
 	a := drv.(*rueidisDriver)
 	a.node.beginProbe(-silence)

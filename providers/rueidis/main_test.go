@@ -10,6 +10,7 @@ import (
 	redis "github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
@@ -67,9 +68,7 @@ func single(dial func(ctx context.Context, network, addr string) (net.Conn, erro
 func newClient(tb testing.TB, opts redis.ClientOption) redis.Client {
 	tb.Helper()
 	client, err := redis.NewClient(opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
 	tb.Cleanup(client.Close)
 	return client
 }
@@ -77,9 +76,7 @@ func newClient(tb testing.TB, opts redis.ClientOption) redis.Client {
 func newDriver(tb testing.TB, client redis.Client) driver.Driver {
 	tb.Helper()
 	drv, err := rueidis.New(client)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
 	tb.Cleanup(func() { _ = drv.Close() })
 	return drv
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -17,20 +18,14 @@ func TestPooledBatchOfASlotOnTheMove(t *testing.T) {
 	redistest.Need(t)
 	cluster := redistest.StartCluster(t, 3, redistest.Options{})
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: cluster.Addrs(), DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(client.Close)
 	drv, err := New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { _ = drv.Close() })
 	a := drv.(*rueidisDriver)
 	cmd, err := a.build(false, []string{"{batch}"}, nil, "GET")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	a.nodeOf(cmd).beginProbe(-silence)
 
 	script := driver.NewScript("return redis.call('INCR', KEYS[1])")
@@ -44,9 +39,7 @@ func TestPooledBatchOfASlotOnTheMove(t *testing.T) {
 		to = cluster.Nodes()[1]
 	}
 	move, err := cluster.BeginMove(t.Context(), slot, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for round, batch := range [][]driver.Call{calls, calls, calls[:8], calls[:1]} {
 		for i, r := range a.EvalMany(t.Context(), batch) {
 			if r.Err != nil {
@@ -57,7 +50,5 @@ func TestPooledBatchOfASlotOnTheMove(t *testing.T) {
 			}
 		}
 	}
-	if err := move.Finish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, move.Finish(t.Context()))
 }

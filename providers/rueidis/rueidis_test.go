@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	redis "github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -112,47 +113,45 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	cancelled := &net.OpError{Op: "dial", Err: context.Canceled}
-	cases := []struct {
-		name    string
+	type test struct {
 		err     error
 		notSent bool
 		is      error // that the result must match
 		isNot   error // that it must not match
 		early   bool  // the deadline of the call has passed
-	}{
-		{name: "EOF", err: io.EOF, is: io.EOF},
-		{name: "reset", err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}, is: syscall.ECONNRESET},
-		{name: "refused", err: refused, notSent: true, is: syscall.ECONNREFUSED},
-		{name: "no slot", err: redis.ErrNoSlot, notSent: true, is: redis.ErrNoSlot},
-		{name: "first ErrClosing", err: redis.ErrClosing, is: redis.ErrClosing},
-		{name: "another call's deadline", err: context.DeadlineExceeded, isNot: context.DeadlineExceeded},
-		{name: "the deadline comes first", err: context.DeadlineExceeded, is: context.DeadlineExceeded, early: true},
-		{name: "another call's cancel while dialing", err: cancelled, notSent: true, isNot: context.Canceled},
 	}
 	client := newClient(t, mini(t))
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			drv := newDriver(t, &fake{client, func(context.Context) redis.RedisResult { return redis.NewErrorResult(c.err) }})
-			ctx := t.Context()
-			if c.early {
-				ctx = early{ctx}
-			}
-			_, err := drv.Eval(ctx, increment, []string{"k"}, nil)
-			if err == nil || errors.Is(err, driver.ErrNotSent) != c.notSent {
-				t.Errorf("%v; want ErrNotSent: %v", err, c.notSent)
-			}
-			if c.is != nil && !errors.Is(err, c.is) {
-				t.Errorf("%v; want what matches %v", err, c.is)
-			}
-			if c.isNot != nil && errors.Is(err, c.isNot) {
-				t.Errorf("%v; must not match %v", err, c.isNot)
-			}
-			if se := new(driver.ServerError); errors.As(err, &se) {
-				t.Errorf("%v is no error of the server's", err)
-			}
-		})
-	}
+	check.Each(t, map[string]test{
+		"EOF":                      {err: io.EOF, is: io.EOF},
+		"reset":                    {err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}, is: syscall.ECONNRESET},
+		"refused":                  {err: refused, notSent: true, is: syscall.ECONNREFUSED},
+		"no slot":                  {err: redis.ErrNoSlot, notSent: true, is: redis.ErrNoSlot},
+		"first ErrClosing":         {err: redis.ErrClosing, is: redis.ErrClosing},
+		"another call's deadline":  {err: context.DeadlineExceeded, isNot: context.DeadlineExceeded},
+		"the deadline comes first": {err: context.DeadlineExceeded, is: context.DeadlineExceeded, early: true},
+		"another call's cancel while dialing": {
+			err: cancelled, notSent: true, isNot: context.Canceled,
+		},
+	}, func(t *testing.T, c test) {
+		drv := newDriver(t, &fake{client, func(context.Context) redis.RedisResult { return redis.NewErrorResult(c.err) }})
+		ctx := t.Context()
+		if c.early {
+			ctx = early{ctx}
+		}
+		_, err := drv.Eval(ctx, increment, []string{"k"}, nil)
+		if err == nil || errors.Is(err, driver.ErrNotSent) != c.notSent {
+			t.Errorf("%v; want ErrNotSent: %v", err, c.notSent)
+		}
+		if c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%v; want what matches %v", err, c.is)
+		}
+		if c.isNot != nil && errors.Is(err, c.isNot) {
+			t.Errorf("%v; must not match %v", err, c.isNot)
+		}
+		if se := new(driver.ServerError); errors.As(err, &se) {
+			t.Errorf("%v is no error of the server's", err)
+		}
+	})
 }
 
 func TestInfo(t *testing.T) {
@@ -161,21 +160,15 @@ func TestInfo(t *testing.T) {
 	if got, want := dial(t, opts).Info(), (driver.Info{Client: "rueidis", Address: opts.InitAddress[0]}); got != want {
 		t.Errorf("Info: %v, want %v", got, want)
 	}
-	if got := newDriver(t, &fake{}).Info().Address; got != "a:2,b:1" {
-		t.Errorf("Info of two nodes: %q", got)
-	}
+	check.Equal(t, "Info of two nodes", newDriver(t, &fake{}).Info().Address, "a:2,b:1")
 }
 
 // The client stays the user's after the driver's Close.
 func TestTheClientStaysTheUsers(t *testing.T) {
 	t.Parallel()
 	client := newClient(t, mini(t))
-	if err := newDriver(t, client).Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	if err := client.Do(t.Context(), client.B().Ping().Build()).Error(); err != nil {
-		t.Errorf("the user's client after the driver's Close: %v", err)
-	}
+	check.Error(t, "Close", newDriver(t, client).Close())
+	check.Error(t, "the user's client after the driver's Close", client.Do(t.Context(), client.B().Ping().Build()).Error())
 }
 
 // What was written before the client was closed may be executed, though rueidis answers ErrClosing.

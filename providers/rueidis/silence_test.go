@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -144,9 +145,7 @@ func TestMoreCallsThanAConnectionTakes(t *testing.T) {
 				t.Fatalf("SetNX at a frozen server: %v, want DeadlineExceeded or ErrNotSent", err)
 			}
 		}
-		if took := time.Since(began); took != patience {
-			t.Errorf("calls took %v, want exactly %v", took, patience)
-		}
+		check.Took(t, "the calls", began, patience)
 		if unknown > most {
 			t.Errorf("%d of %d calls have an unknown outcome; want %d at most, the others wait unsent", unknown, calls, most)
 		}

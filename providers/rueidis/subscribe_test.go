@@ -9,6 +9,7 @@ import (
 
 	redis "github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -42,15 +43,11 @@ func TestSubscriptionsGiveTheirConnectionBack(t *testing.T) {
 func testConnectionBack(t *testing.T, client redis.Client, cut func(), subscribers func() int) {
 	drv := newDriver(t, client)
 	sub, err := drv.Subscribe(t.Context(), "c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	<-sub.Wake() // the confirmation
 	cut()
 	<-sub.Wake() // the next
-	if err := drv.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	check.Error(t, "Close", drv.Close())
 	for subscribers() > 0 {
 		<-time.After(time.Millisecond)
 	}
