@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,11 +32,11 @@ var root = filepath.Join("..", "..")
 func TestListings(t *testing.T) {
 	t.Parallel()
 	nested, err := filepath.Glob(filepath.Join(root, "integrations", "*", "go.mod"))
-	must(t, err)
+	check.Must(t, err)
 	for _, mod := range append(nested, filepath.Join(root, "go.mod")) {
 		dir := filepath.Dir(mod)
 		name, err := filepath.Rel(root, dir)
-		must(t, err)
+		check.Must(t, err)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := exports(t, dir)
@@ -43,11 +45,11 @@ func TestListings(t *testing.T) {
 			}
 			file := filepath.Join(dir, "api.txt")
 			if *update {
-				must(t, os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o644))
+				check.Must(t, os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o644))
 				return
 			}
 			text, err := os.ReadFile(file)
-			must(t, err)
+			check.Must(t, err)
 			if diff := difference(strings.Split(strings.TrimSpace(string(text)), "\n"), got); diff != nil {
 				t.Errorf("the API is not what api.txt lists:\n%s\nIf that is intended (see docs/versions.md): "+
 					"go test ./internal/api -update", strings.Join(diff, "\n"))
@@ -101,7 +103,7 @@ func exports(t *testing.T, dir string) (lines []string) {
 	})
 	for _, path := range paths {
 		pkg, err := imports.Import(path)
-		must(t, err)
+		check.Must(t, err)
 		lines = append(lines, list(pkg)...)
 	}
 	slices.Sort(lines)
@@ -114,7 +116,7 @@ func isInternal(path string) bool { return slices.Contains(strings.Split(path, "
 func goList(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
 	// Reads the folders, so that go test's cache sees when a file in them changes.
-	must(t, filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }))
+	check.Must(t, filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }))
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
@@ -125,11 +127,4 @@ func goList(t *testing.T, dir string, args ...string) []byte {
 		t.Fatalf("go list: %v\n%s", err, &stderr)
 	}
 	return out
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

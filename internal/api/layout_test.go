@@ -14,6 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -47,11 +48,11 @@ func TestLayout(t *testing.T) {
 	got := strings.Join(lines, "\n") + "\n"
 	const file = "layout.txt"
 	if *update {
-		must(t, os.WriteFile(file, []byte(got), 0o644))
+		check.Must(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
-	must(t, err)
+	check.Must(t, err)
 	if got != string(want) {
 		t.Errorf("what is at the server is no longer what %s has:\n%s\nProcesses with an earlier version must understand it; "+
 			"see docs/versions.md. If that is intended: go test ./internal/api -update", file, got)
@@ -86,15 +87,15 @@ func layout(t *testing.T, title string, mode locker.Mode, open func(driver.Drive
 	}
 	lines = append(lines, "# "+title+": held, and another waits")
 	lines = append(lines, stored(t, server)...)
-	must(t, held.Release(context.Background()))
+	check.Must(t, held.Release(context.Background()))
 	message, err := messages.ReceiveMessage(t.Context())
-	must(t, err)
+	check.Must(t, err)
 	handle, _, _ := strings.Cut(held.Handle().Encode(), ".")
 	lines = append(lines, "publish "+normal(message.Channel), "handle "+handle+".", "")
 
 	server.FlushAll()
 	kept := acquire(locker.Request{Name: "lock", Mode: mode, Note: "a note", TTL: time.Hour, MinHold: time.Hour})
-	must(t, kept.Release(context.Background()))
+	check.Must(t, kept.Release(context.Background()))
 	lines = append(lines, "# "+title+": released before MinHold has passed")
 	return append(append(lines, stored(t, server)...), "")
 }

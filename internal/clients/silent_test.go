@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
@@ -21,9 +22,7 @@ func TestSubscribeToASilentServer(t *testing.T) {
 				drv, err := client.Dial(t, drivertest.Target{
 					Kind: drivertest.Memory, Addrs: []string{p.Addr()}, Miniredis: true, Dial: m.Net.Dial,
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				defer drv.Close()
 				if _, err := drv.Subscribe(t.Context(), "heard"); err != nil {
 					t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
@@ -24,9 +25,7 @@ func TestOf(t *testing.T) {
 		{"full", false, "full"},
 	} {
 		t.Setenv("HOLDFAST_TEST", tc.mode)
-		if err := short.Set(fmt.Sprint(tc.short)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, short.Set(fmt.Sprint(tc.short)))
 		if got := effort.Of("short", "usual", "full"); got != tc.want {
 			t.Errorf("HOLDFAST_TEST=%q, -short=%v: %s, want %s", tc.mode, tc.short, got, tc.want)
 		}
@@ -38,9 +37,7 @@ func TestNeedFull(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Setenv("HOLDFAST_TEST", mode)
 			defer func() {
-				if got := t.Skipped(); got != want {
-					t.Errorf("skipped: %v, want %v", got, want)
-				}
+				check.Equal(t, "skipped", t.Skipped(), want)
 			}()
 			effort.NeedFull(t)
 		})
@@ -51,9 +48,7 @@ func TestUnknownMode(t *testing.T) {
 	t.Setenv("HOLDFAST_TEST", "quick")
 	defer func() {
 		const want = `HOLDFAST_TEST="quick": want pairwise, the default, or full`
-		if got := recover(); got != want {
-			t.Errorf("panic %v, want %q", got, want)
-		}
+		check.Equal(t, "panic", recover(), want)
 	}()
 	effort.Full()
 }

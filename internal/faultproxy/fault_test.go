@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 )
 
@@ -104,7 +105,7 @@ func TestStallRequestIsExecutedAfterItsClientHasGone(t *testing.T) {
 		send(t, client, "SET", "k", "late")
 		send(t, client, "SET", "k2", "behind")
 		wait(t, "Hit", late.Hit())
-		must(t, client.Close())
+		check.Must(t, client.Close())
 		wait(t, "Gone", late.Gone())
 		wantDo(t, direct, int64(0), "DEL", "k") // the clean-up of a caller that gave up
 		wantNotYet(t, "Executed", late.Executed())
@@ -136,7 +137,7 @@ func TestPipelinedReplyIsFound(t *testing.T) {
 		want := func(i int) {
 			t.Helper()
 			v, err := client.Receive()
-			must(t, err)
+			check.Must(t, err)
 			if i%2 == 0 {
 				v = v.Elems[0]
 				v.Text += "\r\n*3\r\n"
@@ -154,9 +155,7 @@ func TestPipelinedReplyIsFound(t *testing.T) {
 		for i := chosen; i <= n; i++ {
 			want(i)
 		}
-		if got := p.Count(faultproxy.Any); got != n {
-			t.Errorf("Count %d, want %d", got, n)
-		}
+		check.Equal(t, "Count", p.Count(faultproxy.Any), n)
 	})
 }
 
@@ -184,9 +183,7 @@ func TestWatchCountsAndOrder(t *testing.T) {
 		}
 		every.Release()
 		wantDo(t, s.dial(t, p.Addr()), "OK", "SET", "the third", "v")
-		if got := p.Count(faultproxy.Command("set", "third")); got != 4 {
-			t.Errorf("Count %d, want 4", got)
-		}
+		check.Equal(t, "Count", p.Count(faultproxy.Command("set", "third")), 4)
 		if got := p.Requests()[0]; len(got) != 3 || got[1] != "k" {
 			t.Errorf("the first request is %q", got)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // passing is a function on its way through a gate.
@@ -45,7 +47,7 @@ func want(t *testing.T, what string, e event, fired bool) {
 
 func TestGate(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]func(t *testing.T, g *gate){
+	check.EachInFakeTime(t, map[string]func(t *testing.T, g *gate){
 		"an open one lets all pass at once": func(t *testing.T, g *gate) {
 			for range 2 {
 				p := pass(g)
@@ -118,13 +120,8 @@ func TestGate(t *testing.T) {
 			waiting.leave.fire()
 			next.leave.fire()
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				g := newGate()
-				test(t, &g)
-			})
-		})
-	}
+	}, func(t *testing.T, test func(t *testing.T, g *gate)) {
+		g := newGate()
+		test(t, &g)
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/memredis"
@@ -84,9 +85,9 @@ func (s place) proxy(t *testing.T) *faultproxy.Proxy {
 func (s place) dial(t *testing.T, addr string) *resp.Conn {
 	t.Helper()
 	c, err := s.network.Dial(t.Context(), "tcp", addr)
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { c.Close() })
-	must(t, c.SetDeadline(time.Now().Add(patience)))
+	check.Must(t, c.SetDeadline(time.Now().Add(patience)))
 	return resp.NewConn(c)
 }
 
@@ -121,11 +122,11 @@ func wantSilence(t *testing.T, s place, c *resp.Conn) {
 	if !s.inFakeTime() {
 		return
 	}
-	must(t, c.SetReadDeadline(time.Now().Add(time.Second)))
+	check.Must(t, c.SetReadDeadline(time.Now().Add(time.Second)))
 	if v, err := c.Receive(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("got %q, %v; want silence", v.Raw, err)
 	}
-	must(t, c.SetReadDeadline(time.Now().Add(patience)))
+	check.Must(t, c.SetReadDeadline(time.Now().Add(patience)))
 }
 
 // wantTook checks how much time has passed since start, if it is fake.
@@ -166,10 +167,3 @@ func wantNotYet(t *testing.T, what string, event <-chan struct{}) {
 }
 
 var isSet = faultproxy.Command("SET")
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestPairing(t *testing.T) {
 	t.Parallel()
 	const subscribeA, subscribeB = `*3 $9 subscribe $1 a :1`, `*3 $9 subscribe $1 b :2`
-	for name, conversation := range map[string][]string{
+	check.Each(t, map[string][]string{
 		"in order": {
 			"> GET x", "> GET y", "$1 1 = GET x", "> GET z", "*2 $1 a *1 _ = GET y", "-ERR = GET z",
 		},
@@ -66,29 +67,26 @@ func TestPairing(t *testing.T) {
 			"-ERR max number of clients reached = -", "> GET x",
 			">2 $10 invalidate *1 $1 x = -", "|1 $1 a $1 b = -", "$-1 = GET x", ">2 $10 invalidate _ = -",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var p pairing
-			for _, line := range conversation {
-				if words, isRequest := strings.CutPrefix(line, "> "); isRequest {
-					p.sent(&request{args: strings.Split(words, " ")})
-					continue
-				}
-				message, want, _ := strings.Cut(line, " = ")
-				got := "-"
-				if r := p.answered(parse(t, message)); r != nil {
-					got = strings.Join(r.args, " ")
-				}
-				if got != want {
-					t.Fatalf("%q answers %q, want %q", message, got, want)
-				}
+	}, func(t *testing.T, conversation []string) {
+		var p pairing
+		for _, line := range conversation {
+			if words, isRequest := strings.CutPrefix(line, "> "); isRequest {
+				p.sent(&request{args: strings.Split(words, " ")})
+				continue
 			}
-			if len(p.waiting) != 0 {
-				t.Errorf("%d requests still wait", len(p.waiting))
+			message, want, _ := strings.Cut(line, " = ")
+			got := "-"
+			if r := p.answered(parse(t, message)); r != nil {
+				got = strings.Join(r.args, " ")
 			}
-		})
-	}
+			if got != want {
+				t.Fatalf("%q answers %q, want %q", message, got, want)
+			}
+		}
+		if len(p.waiting) != 0 {
+			t.Errorf("%d requests still wait", len(p.waiting))
+		}
+	})
 }
 
 // parse reads RESP in which a blank stands for CR LF. Simple strings and errors

@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/resp"
@@ -21,15 +21,11 @@ func TestCutAll(t *testing.T) {
 		a, b := s.dial(t, p.Addr()), s.dial(t, p.Addr())
 		wantDo(t, a, "PONG", "PING")
 		wantDo(t, b, "PONG", "PING")
-		if got := p.Conns(); got != 2 {
-			t.Errorf("Conns %d, want 2", got)
-		}
+		check.Equal(t, "Conns", p.Conns(), 2)
 		p.CutAll()
 		wantClosed(t, a)
 		wantClosed(t, b)
-		if got := p.Conns(); got != 0 {
-			t.Errorf("Conns %d, want 0", got)
-		}
+		check.Equal(t, "Conns", p.Conns(), 0)
 		wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
 	})
 }
@@ -67,11 +63,10 @@ func TestFreeze(t *testing.T) {
 
 // The news of connections that begin and end are held back too.
 func TestFreezeAndConnections(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		network := memnet.New()
 		l, err := network.Listen()
-		must(t, err)
+		check.Must(t, err)
 		defer l.Close()
 		s := place{network, l.Addr().String()}
 		p := s.proxy(t)
@@ -119,7 +114,7 @@ func TestRefuse(t *testing.T) {
 				t.Fatalf("dial: %v, %v; want ECONNREFUSED", c, err)
 			}
 			wantDo(t, old, "PONG", "PING")
-			must(t, errors.Join(p.Accept(), p.Accept()))
+			check.Must(t, errors.Join(p.Accept(), p.Accept()))
 			wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
 		}
 	})
@@ -130,7 +125,7 @@ func TestRetarget(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, network faultproxy.Network) {
 		a, b := mini(t, network), mini(t, network)
 		for name, m := range map[string]miniServer{"a": a, "b": b} {
-			must(t, m.Set("name", name))
+			check.Must(t, m.Set("name", name))
 		}
 		p := a.proxy(t)
 		old := a.dial(t, p.Addr())
@@ -185,40 +180,38 @@ func TestCloseWaitsForItsGoroutines(t *testing.T) {
 // goleak in TestMain proves that nothing is left.
 func TestCloseEndsWhateverGoesOn(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
+	type test struct {
 		fault faultproxy.Fault
 		then  func(*faultproxy.Proxy)
-	}{
+	}
+	check.Each(t, map[string]test{
 		"stalled reply":   {fault: faultproxy.Stall},
 		"stalled request": {fault: faultproxy.StallRequest},
 		"dropped reply":   {fault: faultproxy.DropReply},
 		"frozen":          {then: (*faultproxy.Proxy).Freeze},
 		"refusing":        {then: (*faultproxy.Proxy).Refuse},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			eachNetwork(t, func(t *testing.T, network faultproxy.Network) {
-				s := mini(t, network)
-				p := s.proxy(t)
-				client := s.dial(t, p.Addr())
-				wantDo(t, client, "PONG", "PING")
-				trap := p.Add(faultproxy.Rule{Match: isSet, Fault: tc.fault})
-				if tc.then != nil {
-					tc.then(p)
-				}
-				send(t, client, "SET", "k", "v")
-				wait(t, "Hit", trap.Hit())
-				p.Close()
-				p.Close()
-				p.Freeze() // changes nothing any more
-				if err := p.Accept(); err == nil {
-					t.Error("a closed proxy accepts")
-				}
-				if c, err := network.Dial(t.Context(), "tcp", p.Addr()); err == nil {
-					c.Close()
-					t.Error("a closed proxy is there")
-				}
-			})
+	}, func(t *testing.T, tc test) {
+		eachNetwork(t, func(t *testing.T, network faultproxy.Network) {
+			s := mini(t, network)
+			p := s.proxy(t)
+			client := s.dial(t, p.Addr())
+			wantDo(t, client, "PONG", "PING")
+			trap := p.Add(faultproxy.Rule{Match: isSet, Fault: tc.fault})
+			if tc.then != nil {
+				tc.then(p)
+			}
+			send(t, client, "SET", "k", "v")
+			wait(t, "Hit", trap.Hit())
+			p.Close()
+			p.Close()
+			p.Freeze() // changes nothing any more
+			if err := p.Accept(); err == nil {
+				t.Error("a closed proxy accepts")
+			}
+			if c, err := network.Dial(t.Context(), "tcp", p.Addr()); err == nil {
+				c.Close()
+				t.Error("a closed proxy is there")
+			}
 		})
-	}
+	})
 }

@@ -3,15 +3,17 @@ package faultproxy_test
 import (
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 func receive(t *testing.T, c *resp.Conn) []any {
 	t.Helper()
 	v, err := c.Receive()
-	must(t, err)
+	check.Must(t, err)
 	list, _ := v.Any().([]any)
 	return list
 }
@@ -24,9 +26,7 @@ func TestSubscriptionsAreDisturbedLikeCommands(t *testing.T) {
 		for _, protocol := range []int{2, 3} {
 			p := s.proxy(t)
 			direct, client := s.dial(t, s.addr), s.dial(t, p.Addr())
-			if _, err := client.Do("HELLO", protocol); err != nil {
-				t.Fatal(err)
-			}
+			locker.Must(client.Do("HELLO", protocol))
 			stall := p.Add(faultproxy.Rule{Match: faultproxy.Command("SUBSCRIBE", "b"), Fault: faultproxy.Stall})
 			ping := p.Add(faultproxy.Rule{Match: faultproxy.Command("PING"), Fault: faultproxy.Cut})
 			send(t, client, "SUBSCRIBE", "a")
@@ -74,7 +74,7 @@ func TestProxiesBeforeACluster(t *testing.T) {
 	}
 	client := place{network: faultproxy.TCP}.dial(t, p.Addr())
 	slots, err := client.Do("CLUSTER", "SLOTS")
-	must(t, err)
+	check.Must(t, err)
 	if port := slots.([]any)[0].([]any)[2].([]any)[1]; port != int64(p.Port()) {
 		t.Errorf("clients are told port %v, want %d", port, p.Port())
 	}
@@ -82,9 +82,7 @@ func TestProxiesBeforeACluster(t *testing.T) {
 	send(t, client, "EVAL", "return redis.call('INCR', KEYS[1])", 1, "k")
 	wait(t, "Hit", cut.Hit())
 	wantClosed(t, client)
-	if got := c.Nodes()[0].MustCommand(t, "GET", "k"); got != "1" {
-		t.Errorf("GET: %v", got)
-	}
+	check.Equal(t, "GET", c.Nodes()[0].MustCommand(t, "GET", "k"), "1")
 }
 
 func TestInlineRequestsAndBrokenOnes(t *testing.T) {
@@ -93,17 +91,11 @@ func TestInlineRequestsAndBrokenOnes(t *testing.T) {
 	p := faultproxy.StartOn(t, nil, s.addr)
 	client := s.dial(t, p.Addr())
 	for _, c := range []struct{ sent, want string }{{"ECHO inline\r\nPING\n", "inline"}, {"", "PONG"}} {
-		if _, err := client.Write([]byte(c.sent)); err != nil {
-			t.Fatal(err)
-		}
+		locker.Must(client.Write([]byte(c.sent)))
 		wantReply(t, client, c.want)
 	}
-	if got := p.Count(faultproxy.Command("ECHO", "inline")); got != 1 {
-		t.Errorf("Count %d, want 1", got)
-	}
-	if _, err := client.Write([]byte("*oops\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	check.Equal(t, "Count", p.Count(faultproxy.Command("ECHO", "inline")), 1)
+	locker.Must(client.Write([]byte("*oops\r\n")))
 	wantClosed(t, client)
 	wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
 }

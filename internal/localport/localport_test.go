@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/localport"
 )
 
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestListen(t *testing.T) {
 	t.Parallel()
 	l, err := localport.Listen()
-	must(t, err)
+	check.Must(t, err)
 	defer l.Close()
 	port := localport.Of(l)
 	if want := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)); l.Addr().String() != want {
@@ -50,8 +51,8 @@ func TestCloseWhileProcessesStart(t *testing.T) {
 	})
 	for range 300 {
 		l, err := localport.Listen()
-		must(t, err)
-		must(t, localport.Close(l))
+		check.Must(t, err)
+		check.Must(t, localport.Close(l))
 		if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
 			c.Close()
 			t.Fatal("a closed listener accepts")
@@ -77,12 +78,12 @@ func TestDropWhileProcessesStart(t *testing.T) {
 		})
 	}
 	l, err := localport.Listen()
-	must(t, err)
+	check.Must(t, err)
 	for range 3000 {
-		must(t, localport.Close(l))
+		check.Must(t, localport.Close(l))
 		held, err := localport.Hold(localport.Of(l))
-		must(t, err)
-		must(t, held.Drop())
+		check.Must(t, err)
+		check.Must(t, held.Drop())
 		if l, err = net.Listen("tcp", l.Addr().String()); err != nil {
 			t.Fatalf("a dropped port cannot be had: %v", err)
 		}
@@ -94,7 +95,7 @@ func TestFree(t *testing.T) {
 	t.Parallel()
 	const n = 50
 	ports, err := localport.Free(n)
-	must(t, err)
+	check.Must(t, err)
 	seen := map[int]bool{}
 	for _, p := range ports {
 		seen[p] = true
@@ -103,9 +104,7 @@ func TestFree(t *testing.T) {
 		t.Errorf("%d different ports, want %d: %v", len(seen), n, ports)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])))
-	if err != nil {
-		t.Fatalf("not free: %v", err)
-	}
+	check.Must(t, err)
 	l.Close()
 }
 
@@ -115,12 +114,12 @@ func TestHold(t *testing.T) {
 		t.Skip("ports are not held here")
 	}
 	l, err := localport.Listen()
-	must(t, err)
+	check.Must(t, err)
 	addr, port := l.Addr().String(), localport.Of(l)
 	linger(t, l)
-	must(t, localport.Close(l))
+	check.Must(t, localport.Close(l))
 	held, err := localport.Hold(port)
-	must(t, err)
+	check.Must(t, err)
 	if c, err := net.Dial("tcp", addr); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("dialing a held port: %v, %v", c, err)
 	}
@@ -133,12 +132,10 @@ func TestHold(t *testing.T) {
 		_ = again.Drop()
 	}
 	for range 2 {
-		must(t, held.Drop())
+		check.Must(t, held.Drop())
 	}
 	l, err = net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatalf("a dropped port cannot be had: %v", err)
-	}
+	check.Must(t, err)
 	l.Close()
 }
 
@@ -146,19 +143,12 @@ func TestHold(t *testing.T) {
 func linger(t *testing.T, l net.Listener) {
 	t.Helper()
 	client, err := net.Dial("tcp", l.Addr().String())
-	must(t, err)
+	check.Must(t, err)
 	defer client.Close()
 	server, err := l.Accept()
-	must(t, err)
-	must(t, server.Close())
+	check.Must(t, err)
+	check.Must(t, server.Close())
 	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Fatalf("read: %v", err)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -46,16 +47,16 @@ func TestClusterServesEverySlotAndMovesOne(t *testing.T) {
 	wantServerError(t, err, "MOVED 42 "+from.Addr())
 
 	m, err := c.BeginMove(t.Context(), 42, to)
-	must(t, err)
+	check.Must(t, err)
 	if m.From() != from || m.To() != to {
 		t.Errorf("moves from %s to %s", m.From().Addr(), m.To().Addr())
 	}
-	must(t, m.Migrate(t.Context(), keys[0]))
+	check.Must(t, m.Migrate(t.Context(), keys[0]))
 	_, err = from.Command("GET", keys[0])
 	wantServerError(t, err, "ASK 42 "+to.Addr())
 	_, err = from.Command("MGET", keys[0], keys[1])
 	wantServerError(t, err, "TRYAGAIN ", "ASK 42 "+to.Addr()) // the latter from Redis 6.2
-	must(t, m.Finish(t.Context()))
+	check.Must(t, m.Finish(t.Context()))
 	for _, k := range keys {
 		if got := to.MustCommand(t, "GET", k); got != "v" {
 			t.Errorf("GET %s at the new owner: %v", k, got)
@@ -98,9 +99,7 @@ func TestClusterAnnouncesOtherPortsAndFindsNewOnes(t *testing.T) {
 	}
 	for i, s := range c.Nodes() {
 		want := fmt.Sprintf("127.0.0.1:%d", proxied[s.Addr()])
-		if got := c.Addrs()[i]; got != want {
-			t.Errorf("Addrs: %s, want %s", got, want)
-		}
+		check.Equal(t, "Addrs", c.Addrs()[i], want)
 		other := c.Nodes()[(i+1)%n]
 		key := keysIn(i*redistest.Slots/n+1, 1)[0]
 		_, err := other.Command("GET", key)
@@ -109,7 +108,7 @@ func TestClusterAnnouncesOtherPortsAndFindsNewOnes(t *testing.T) {
 			t.Errorf("NodeForKey(%q) is %s", key, c.NodeForKey(key).Addr())
 		}
 	}
-	must(t, c.MoveSlot(t.Context(), 0, c.Nodes()[1])) // MIGRATE needs the real port
+	check.Must(t, c.MoveSlot(t.Context(), 0, c.Nodes()[1])) // MIGRATE needs the real port
 }
 
 func TestAnnounceFails(t *testing.T) {
@@ -117,7 +116,5 @@ func TestAnnounceFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	_, err := redistest.LaunchCluster(t.Context(), 3, redistest.Options{Announce: func(string) (int, error) { return 0, broken }})
-	if !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
-	}
+	check.Is(t, err, broken)
 }

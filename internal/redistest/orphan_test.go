@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -40,7 +41,7 @@ func TestServerDiesWithTheTests(t *testing.T) {
 	cmd.Env = append(os.Environ(), orphanVariable+"=1", "TMPDIR="+t.TempDir())
 	cmd.Stderr = os.Stderr
 	addr, err := cmd.Output()
-	must(t, err)
+	check.Must(t, err)
 	if len(addr) == 0 {
 		t.Fatal("the other process says no address")
 	}

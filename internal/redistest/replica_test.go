@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -12,7 +13,7 @@ func TestClusterFailover(t *testing.T) {
 	c := redistest.StartCluster(t, 3, redistest.Options{Args: []string{"--cluster-node-timeout", "2000"}})
 	master := c.NodeForSlot(42)
 	replica, err := c.AddReplica(t.Context(), master)
-	must(t, err)
+	check.Must(t, err)
 	key := keysIn(42, 1)[0]
 	master.MustCommand(t, "SET", key, "v")
 	if found, err := c.Replica(t.Context(), master); found != replica || err != nil {
@@ -26,19 +27,17 @@ func TestClusterFailover(t *testing.T) {
 		if now, err := c.Masters(t.Context()); !slices.Equal(now, c.Nodes()) || err != nil {
 			t.Errorf("Masters: %v, %v", now, err)
 		}
-		if got := s.MustCommand(t, "GET", key); got != "v" {
-			t.Errorf("GET: %v", got)
-		}
+		check.Equal(t, "GET", s.MustCommand(t, "GET", key), "v")
 	}
-	must(t, c.Failover(t.Context(), replica))
+	check.Must(t, c.Failover(t.Context(), replica))
 	leads(replica)
-	must(t, replica.Kill())
-	must(t, c.WaitMaster(t.Context(), master))
+	check.Must(t, replica.Kill())
+	check.Must(t, c.WaitMaster(t.Context(), master))
 	if _, err := c.Masters(t.Context()); err == nil {
 		t.Error("Masters: want an error while a node is down")
 	}
-	must(t, replica.Restart(t.Context()))
-	must(t, c.WaitMasters(t.Context()))
+	check.Must(t, replica.Restart(t.Context()))
+	check.Must(t, c.WaitMasters(t.Context()))
 	leads(master)
-	must(t, c.MoveSlot(t.Context(), 42, c.Nodes()[2]))
+	check.Must(t, c.MoveSlot(t.Context(), 42, c.Nodes()[2]))
 }

@@ -3,43 +3,41 @@ package redistest_test
 import (
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestSentinelFindsANewMaster(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string]redistest.Options{
+	check.Each(t, map[string]redistest.Options{
 		"plain":    {},
 		"password": {Password: `p 'q'`},
 		"TLS":      {TLS: redistest.MutualTLS},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.StartSentinel(t, opts)
-			if len(s.Servers()) != 3 || len(s.SentinelAddrs()) != 3 || s.SentinelAddrs()[2] != s.Sentinels()[2].Addr() {
-				t.Errorf("servers %d, Sentinels %v", len(s.Servers()), s.SentinelAddrs())
-			}
-			first, err := s.Master(t.Context())
-			must(t, err)
-			if first != s.Servers()[0] {
-				t.Errorf("the first master is %s", first.Addr())
-			}
-			first.MustCommand(t, "SET", "k", "v")
-			if got := first.MustCommand(t, "WAIT", 2, 20_000); got != int64(2) {
-				t.Errorf("in sync: %v replicas", got)
-			}
-			killed, err := s.KillMaster(t.Context())
-			must(t, err)
-			if killed != first || killed.Running() {
-				t.Errorf("killed %s instead of %s, or it still runs", killed.Addr(), first.Addr())
-			}
-			second, err := s.WaitMaster(t.Context(), killed)
-			must(t, err)
-			if got := second.MustCommand(t, "GET", "k"); got != "v" || second == first {
-				t.Errorf("GET at the new master %s: %v", second.Addr(), got)
-			}
-		})
-	}
+	}, func(t *testing.T, opts redistest.Options) {
+		s := redistest.StartSentinel(t, opts)
+		if len(s.Servers()) != 3 || len(s.SentinelAddrs()) != 3 || s.SentinelAddrs()[2] != s.Sentinels()[2].Addr() {
+			t.Errorf("servers %d, Sentinels %v", len(s.Servers()), s.SentinelAddrs())
+		}
+		first, err := s.Master(t.Context())
+		check.Must(t, err)
+		if first != s.Servers()[0] {
+			t.Errorf("the first master is %s", first.Addr())
+		}
+		first.MustCommand(t, "SET", "k", "v")
+		if got := first.MustCommand(t, "WAIT", 2, 20_000); got != int64(2) {
+			t.Errorf("in sync: %v replicas", got)
+		}
+		killed, err := s.KillMaster(t.Context())
+		check.Must(t, err)
+		if killed != first || killed.Running() {
+			t.Errorf("killed %s instead of %s, or it still runs", killed.Addr(), first.Addr())
+		}
+		second, err := s.WaitMaster(t.Context(), killed)
+		check.Must(t, err)
+		if got := second.MustCommand(t, "GET", "k"); got != "v" || second == first {
+			t.Errorf("GET at the new master %s: %v", second.Addr(), got)
+		}
+	})
 }
 
 func TestSentinelFailover(t *testing.T) {
@@ -47,11 +45,11 @@ func TestSentinelFailover(t *testing.T) {
 	s := redistest.StartSentinel(t, redistest.Options{})
 	old := s.Servers()[0]
 	master, err := s.Failover(t.Context())
-	must(t, err)
+	check.Must(t, err)
 	if master == old || !old.Running() {
 		t.Errorf("new master %s, old one %s runs: %v", master.Addr(), old.Addr(), old.Running())
 	}
-	must(t, s.Sentinels()[0].Kill())
+	check.Must(t, s.Sentinels()[0].Kill())
 	if m, err := s.Master(t.Context()); err != nil || m != master {
 		t.Errorf("asked without the first Sentinel: %v, %v", m, err)
 	}

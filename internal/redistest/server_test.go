@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -25,19 +26,10 @@ func wantServerError(t *testing.T, err error, prefixes ...string) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestServerAnswers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	if got := s.MustCommand(t, "SET", "k", []byte("v"), "PX", 60_000); got != "OK" {
-		t.Errorf("SET: %v", got)
-	}
+	check.Equal(t, "SET", s.MustCommand(t, "SET", "k", []byte("v"), "PX", 60_000), "OK")
 	if ttl := s.MustCommand(t, "PTTL", "k").(int64); ttl <= 0 || ttl > 60_000 {
 		t.Errorf("PTTL: %d", ttl)
 	}
@@ -58,18 +50,16 @@ func TestOptions(t *testing.T) {
 		Password: `with space and 'quote'`, // Valkey 8.1.1 ends at a double quote
 		Args:     []string{"--maxmemory", "1mb", "--user", "app", "on", ">secret", "~lock:*", "+set"},
 	})
-	if got := s.MustCommand(t, "CONFIG", "GET", "maxmemory").([]any)[1]; got != "1048576" {
-		t.Errorf("maxmemory is %v", got)
-	}
+	check.Equal(t, "maxmemory", s.MustCommand(t, "CONFIG", "GET", "maxmemory").([]any)[1], "1048576")
 	open := redistest.Start(t, redistest.Options{})
 	conn, err := open.Dial(t.Context()) // without a password of its own
-	must(t, err)
+	check.Must(t, err)
 	defer conn.Close()
 	if _, err := conn.Do("PING"); err != nil {
 		t.Error(err)
 	}
 	app, err := s.Dial(t.Context())
-	must(t, err)
+	check.Must(t, err)
 	defer app.Close()
 	if _, err := app.Do("AUTH", "app", "secret"); err != nil {
 		t.Fatal(err)
@@ -88,12 +78,12 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	} {
 		if s, err := redistest.Launch(t.Context(), opts); err == nil {
 			t.Errorf("%s: no error", name)
-			must(t, s.Close())
+			check.Must(t, s.Close())
 		}
 	}
 	if c, err := redistest.LaunchCluster(t.Context(), 0, redistest.Options{}); err == nil {
 		t.Error("a cluster of nothing")
-		must(t, c.Close())
+		check.Must(t, c.Close())
 	}
 }
 
@@ -119,13 +109,13 @@ func TestCloseLeavesNothing(t *testing.T) {
 		"killed":  (*redistest.Server).Kill,
 	} {
 		s, err := redistest.Launch(t.Context(), redistest.Options{})
-		must(t, err)
+		check.Must(t, err)
 		if !s.Running() {
 			t.Errorf("%s: not running", name)
 		}
-		must(t, prepare(s))
-		must(t, s.Close())
-		must(t, s.Close())
+		check.Must(t, prepare(s))
+		check.Must(t, s.Close())
+		check.Must(t, s.Close())
 		if s.Running() {
 			t.Errorf("%s: running after Close", name)
 		}
@@ -142,17 +132,17 @@ func TestFreezeHoldsCommandsBack(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
 	conn, err := s.Dial(t.Context())
-	must(t, err)
+	check.Must(t, err)
 	defer conn.Close()
-	must(t, s.Freeze())
-	must(t, conn.Send("SET", "k", "late"))
+	check.Must(t, s.Freeze())
+	check.Must(t, conn.Send("SET", "k", "late"))
 	//realtime:ok a frozen server answers nobody, however long it takes
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if reply, err := s.Do(ctx, "PING"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a frozen server says %v, %v", reply, err)
 	}
-	must(t, s.Thaw())
+	check.Must(t, s.Thaw())
 	if v, err := conn.Receive(); err != nil || v.Text != "OK" {
 		t.Errorf("after Thaw: %v, %v", v, err)
 	}
@@ -163,12 +153,13 @@ func TestRestart(t *testing.T) {
 	type server = *redistest.Server
 	again := func(s server) error { return s.Restart(t.Context()) }
 	empty := func(s server) error { return s.RestartEmpty(t.Context()) }
-	for name, tc := range map[string]struct {
+	type test struct {
 		args    []string
 		end     func(server) error
 		restart func(server) error
 		want    any
-	}{
+	}
+	check.Each(t, map[string]test{
 		"in memory":          {end: server.Stop, restart: again, want: nil},
 		"AOF":                {args: []string{"--appendonly", "yes"}, end: server.Stop, restart: again, want: "v"},
 		"AOF, killed":        {args: []string{"--appendonly", "yes"}, end: server.Kill, restart: again, want: "v"},
@@ -176,22 +167,17 @@ func TestRestart(t *testing.T) {
 		"AOF, still running": {args: []string{"--appendonly", "yes"}, end: func(server) error { return nil }, restart: again, want: "v"},
 		"AOF thrown away":    {args: []string{"--appendonly", "yes"}, end: server.Kill, restart: empty, want: nil},
 		"RDB thrown away":    {args: []string{"--save", "60 100000"}, end: server.Stop, restart: empty, want: nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t, redistest.Options{Args: tc.args})
-			addr, run := s.Addr(), s.MustCommand(t, "INFO", "server")
-			s.MustCommand(t, "SET", "k", "v")
-			must(t, tc.end(s))
-			must(t, tc.restart(s))
-			if got := s.MustCommand(t, "GET", "k"); got != tc.want {
-				t.Errorf("GET after restart: %v, want %v", got, tc.want)
-			}
-			if s.Addr() != addr || s.MustCommand(t, "INFO", "server") == run {
-				t.Errorf("at %s instead of %s, or the same run", s.Addr(), addr)
-			}
-		})
-	}
+	}, func(t *testing.T, tc test) {
+		s := redistest.Start(t, redistest.Options{Args: tc.args})
+		addr, run := s.Addr(), s.MustCommand(t, "INFO", "server")
+		s.MustCommand(t, "SET", "k", "v")
+		check.Must(t, tc.end(s))
+		check.Must(t, tc.restart(s))
+		check.Equal(t, "GET after restart", s.MustCommand(t, "GET", "k"), tc.want)
+		if s.Addr() != addr || s.MustCommand(t, "INFO", "server") == run {
+			t.Errorf("at %s instead of %s, or the same run", s.Addr(), addr)
+		}
+	})
 }
 
 // Somebody takes the port of a server that is being started again, and gives it up after a while.
@@ -199,7 +185,7 @@ func TestRestartOnAPortThatIsTakenForAWhile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
 	for range 10 { // on a busy machine the server may come first
-		must(t, s.Kill())
+		check.Must(t, s.Kill())
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
 		go func() {
@@ -215,7 +201,7 @@ func TestRestartOnAPortThatIsTakenForAWhile(t *testing.T) {
 		err := s.Restart(t.Context())
 		cancel()
 		<-over
-		must(t, err)
+		check.Must(t, err)
 		s.MustCommand(t, "PING")
 		if strings.Contains(s.Log(), "Address already in use") {
 			return

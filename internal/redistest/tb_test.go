@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -88,9 +89,7 @@ func TestNeed(t *testing.T) {
 		t.Run(tc.program+" CI="+tc.ci, func(t *testing.T) {
 			t.Setenv("HOLDFAST_REDIS_SERVER", tc.program)
 			t.Setenv("CI", tc.ci)
-			if got := redistest.Available(); got != tc.available {
-				t.Errorf("Available %v, want %v", got, tc.available)
-			}
+			check.Equal(t, "Available", redistest.Available(), tc.available)
 			r := &recorder{T: t}
 			r.run(func(tb redistest.TB) { redistest.Need(tb) })
 			r.want(t, tc.want...)
@@ -112,9 +111,7 @@ func TestShort(t *testing.T) {
 	redistest.Need(t)
 	short := flag.Lookup("test.short").Value
 	before := short.String()
-	if err := short.Set("true"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, short.Set("true"))
 	t.Cleanup(func() { _ = short.Set(before) }) // what it was cannot be wrong
 	cluster := redistest.Share(func(context.Context) (*redistest.Cluster, error) { return nil, errors.New("started") })
 	sentinel := redistest.Share(func(context.Context) (*redistest.Sentinel, error) { return nil, errors.New("started") })
@@ -199,9 +196,7 @@ func TestSharedStartsWhenNeededAndClosesWithTheTests(t *testing.T) {
 		}
 		return 7
 	}), unused, broken, used)
-	if code := m.Run(); code != 7 {
-		t.Errorf("exit code %d", code)
-	}
+	check.Equal(t, "exit code", m.Run(), 7)
 	if s.Running() {
 		t.Error("runs after the tests")
 	}

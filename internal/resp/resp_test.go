@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
@@ -102,9 +103,7 @@ func TestReadRequest(t *testing.T) {
 	var raw []byte
 	for _, want := range [][]string{{"SET", "k", "v\r\n*1\r\n"}, {"PING", "a"}, {}, {"GET", ""}} {
 		v, err := r.ReadRequest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := v.Args(); !reflect.DeepEqual(got, want) {
 			t.Errorf("request %q, want %q", got, want)
 		}

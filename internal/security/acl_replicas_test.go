@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -52,7 +53,7 @@ func TestACLOfMinReplicas(t *testing.T) {
 			try := func(rule []string) (driver.Driver, error) {
 				setUser(t, server, name, rule)
 				drv, err := dial(t, client, name, alone(server))
-				must(t, err)
+				check.Must(t, err)
 				lock, err := locker.Must(newLocker(drv)).Acquire(t.Context(), locker.Request{Name: "lock:" + client.Name + name, Fenced: true})
 				if err != nil {
 					return drv, err

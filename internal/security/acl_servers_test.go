@@ -10,6 +10,7 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -65,12 +66,10 @@ func TestACLInACluster(t *testing.T) {
 			t.Fatalf("%s: %v", client.Name, err)
 		}
 		all[client.Name] = drv
-		if err := errors.Join(strategies["single"].run(t, drv, "lock:", patience).errs...); err != nil {
-			t.Errorf("%s: %v", client.Name, err)
-		}
+		check.Error(t, client.Name, errors.Join(strategies["single"].run(t, drv, "lock:", patience).errs...))
 	}
 	move, err := c.BeginMove(t.Context(), slot, to)
-	must(t, err)
+	check.Must(t, err)
 	for _, client := range clients.WithFork {
 		full := append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Cluster)...)
 		allow(full)
@@ -91,9 +90,7 @@ func TestACLInACluster(t *testing.T) {
 			t.Errorf("%s did not ask", client.Name)
 		}
 	}
-	if err := move.Abort(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, move.Abort(t.Context()))
 }
 
 // With Sentinels some clients ask a server for its role.
@@ -102,7 +99,7 @@ func TestACLBehindSentinels(t *testing.T) {
 	effort.NeedFull(t)
 	s := redistest.StartSentinel(t, redistest.Options{})
 	master, err := s.Master(t.Context())
-	must(t, err)
+	check.Must(t, err)
 	target := drivertest.Target{Kind: drivertest.Sentinel, Addrs: s.SentinelAddrs(), MasterName: s.MasterName()}
 	for _, client := range clients.WithFork {
 		full := append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Sentinel)...)
@@ -112,9 +109,7 @@ func TestACLBehindSentinels(t *testing.T) {
 			t.Errorf("%s: %v", client.Name, err)
 			continue
 		}
-		if err := errors.Join(strategies["single"].run(t, drv, "lock:", patience).errs...); err != nil {
-			t.Errorf("%s: %v", client.Name, err)
-		}
+		check.Error(t, client.Name, errors.Join(strategies["single"].run(t, drv, "lock:", patience).errs...))
 		if !slices.Contains(full, "+role") {
 			continue
 		}
@@ -136,11 +131,9 @@ func TestACLOfRueidisWithoutCache(t *testing.T) {
 	client, err := rueidisclient.NewClient(rueidisclient.ClientOption{
 		InitAddress: []string{server.Addr()}, Username: "single", Password: "secret", DisableCache: true,
 	})
-	must(t, err)
+	check.Must(t, err)
 	defer client.Close()
 	drv := locker.Must(rueidis.New(client))
 	defer drv.Close()
-	if err := errors.Join(strategies["single"].run(t, drv, "lock:", patience).errs...); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(strategies["single"].run(t, drv, "lock:", patience).errs...))
 }

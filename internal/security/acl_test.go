@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -35,7 +36,7 @@ const (
 func rule(t *testing.T, user string) []string {
 	t.Helper()
 	text, err := os.ReadFile(document)
-	must(t, err)
+	check.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "ACL SETUSER "+user+" "); ok {
 			return strings.Fields(rest)
@@ -50,7 +51,7 @@ func rule(t *testing.T, user string) []string {
 func alsoNeeded(t *testing.T, client string, kind drivertest.Kind) []string {
 	t.Helper()
 	text, err := os.ReadFile(document)
-	must(t, err)
+	check.Must(t, err)
 	_, row, found := strings.Cut(string(text), "\n| `providers/"+client+"` |")
 	row, _, _ = strings.Cut(row, "\n")
 	cells := strings.Split(strings.ReplaceAll(row, `\|`, "\x00"), "|")
@@ -182,12 +183,10 @@ func TestACL(t *testing.T) {
 func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.Server, full []string) {
 	setUser(t, server, c.user, full)
 	drv, err := dial(t, client, c.user, alone(server))
-	must(t, err)
+	check.Must(t, err)
 	done := strategies[c.strategy].run(t, drv, c.prefix, patience)
 	done.renewInBatch(locker.Request{Name: c.prefix + "watched", Fenced: true})
-	if err := errors.Join(done.errs...); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(done.errs...))
 	if log := slices.DeleteFunc(denied(t, server), isNoise); len(log) > 0 {
 		t.Errorf("the server refused %q", log)
 	}
@@ -231,11 +230,11 @@ func TestACLThatAllowsLess(t *testing.T) {
 			t.Run(user+"/"+client.Name, func(t *testing.T) {
 				t.Parallel()
 				drv, err := dial(t, client, user, alone(server))
-				must(t, err)
+				check.Must(t, err)
 				l := locker.Must(holdfast.New(drv, holdfast.Config{}))
 				name := "lock:" + user + client.Name
 				lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: user == "deaf"})
-				must(t, err)
+				check.Must(t, err)
 				waiting, waited := make(chan struct{}, 1000), make(chan error, 1)
 				ctx := locktrace.With(t.Context(), &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { waiting <- struct{}{} }})
 				go func() {
@@ -243,9 +242,7 @@ func TestACLThatAllowsLess(t *testing.T) {
 					waited <- errors.Join(err, second.Release(ctx))
 				}()
 				<-waiting
-				if err := errors.Join(lock.Renew(t.Context(), 0), lock.Release(t.Context()), <-waited); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, errors.Join(lock.Renew(t.Context(), 0), lock.Release(t.Context()), <-waited))
 				if user == "unfenced" {
 					_, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
 					if driver.CodeOf(err) != "NOPERM" || !driver.NotExecuted(err) {
@@ -327,12 +324,5 @@ func poll(t *testing.T, what string, so func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("not in time: %s", what)
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

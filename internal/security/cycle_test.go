@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -116,7 +117,7 @@ func (s strategy) runAs(t *testing.T, drv driver.Driver, name, owner, note strin
 func (s strategy) acquire(t *testing.T, drv driver.Driver, name string) (*locker.Lock, error) {
 	t.Helper()
 	l, err := s.new(drv, "")
-	must(t, err)
+	check.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return l.Acquire(ctx, locker.Request{Name: name})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
@@ -185,11 +186,9 @@ func TestTextsAreData(t *testing.T) {
 func record(t *testing.T, s strategy, name, owner, note string) (scripts map[string]string, keys map[string]bool) {
 	t.Helper()
 	m := miniredis.RunT(t)
-	must(t, m.Set("canary", "sings"))
+	check.Must(t, m.Set("canary", "sings"))
 	r := recording(clients.All[0].OpenMini(t, m.Addr()))
-	if err := errors.Join(s.runAs(t, r, name, owner, note, patience).errs...); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(s.runAs(t, r, name, owner, note, patience).errs...))
 	poll(t, "nothing is left but fence counters", func() bool { // a quorum's last node is released behind, through r
 		counters := r.counters()
 		return !slices.ContainsFunc(m.Keys(), func(left string) bool {
@@ -234,7 +233,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 	r := recording(nil) // nothing is behind it
 	for name, s := range strategies {
 		l, err := s.new(r, "")
-		must(t, err)
+		check.Must(t, err)
 		for what, req := range map[string]locker.Request{
 			"no name":          {},
 			"a long name":      {Name: strings.Repeat("x", locker.MaxNameLen+1)},
