@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -109,62 +110,58 @@ func TestCheck(t *testing.T) {
 		good.MustCommand(t, append([]any{"ACL", "SETUSER", user, "on", ">sesame"}, rules...)...)
 	}
 	as := func(user string) []string { return at(user + ":sesame@" + good.Addr()) }
-	tests := []struct {
-		name   string
+	type test struct {
 		env    []string
 		args   []string
 		want   map[string]level // of what is not ok
 		says   string           // in the text of one of them
 		status int
-	}{
-		{name: "good", env: at(good.Addr())},
-		{name: "good, of another prefix", env: at(good.Addr()), args: []string{"--prefix", "p:", "--strategy", "semaphore:3"}},
-		{name: "evicts", env: at(evicts.Addr()), status: 1,
+	}
+	check.Each(t, map[string]test{
+		"good":                    {env: at(good.Addr())},
+		"good, of another prefix": {env: at(good.Addr()), args: []string{"--prefix", "p:", "--strategy", "semaphore:3"}},
+		"evicts": {env: at(evicts.Addr()), status: 1,
 			want: map[string]level{"eviction": levelProblem, "timeout": levelWarning}, says: "allkeys-lru"},
-		{name: "keeps nothing", env: at(":sesame@" + plain.Addr()), status: 2,
+		"keeps nothing": {env: at(":sesame@" + plain.Addr()), status: 2,
 			want: map[string]level{"persistence": levelWarning}, says: "appendonly is no"},
-		{name: "wrong password", env: at(":guess@" + plain.Addr()), status: statusDenied,
+		"wrong password": {env: at(":guess@" + plain.Addr()), status: statusDenied,
 			want: map[string]level{"connection": levelProblem}, says: "refused the login"},
-		{name: "no password", env: at(plain.Addr()), status: statusDenied,
+		"no password": {env: at(plain.Addr()), status: statusDenied,
 			want: map[string]level{"connection": levelProblem}, says: "refused the login"},
-		{name: "no server", env: at("127.0.0.1:1"), status: statusUnreachable,
+		"no server": {env: at("127.0.0.1:1"), status: statusUnreachable,
 			want: map[string]level{"connection": levelProblem}, says: "no answer from 127.0.0.1:1"},
-		{name: "no scripts", env: as("noscripts"), args: []string{"--strategy", "reentrant"}, status: 1,
+		"no scripts": {env: as("noscripts"), args: []string{"--strategy", "reentrant"}, status: 1,
 			want: map[string]level{"strategy reentrant": levelProblem}, says: "NOPERM"},
-		{name: "no scripts, all strategies", env: as("noscripts"), status: 1, want: map[string]level{
+		"no scripts, all strategies": {env: as("noscripts"), status: 1, want: map[string]level{
 			"strategy single": levelProblem, "strategy reentrant": levelWarning, "strategy rwhash": levelWarning, "strategy semaphore:1": levelWarning,
 		}, says: "locks do not work"},
-		{name: "no channels", env: as("nochannels"), args: []string{"--strategy", "single"}, status: 2,
+		"no channels": {env: as("nochannels"), args: []string{"--strategy", "single"}, status: 2,
 			want: map[string]level{"strategy single": levelWarning}, says: "cannot subscribe"},
-		{name: "no fencing", env: as("nofence"), args: []string{"--strategy", "single", "fix:"}, status: 1,
+		"no fencing": {env: as("nofence"), args: []string{"--strategy", "single", "fix:"}, status: 1,
 			want: map[string]level{"strategy single": levelProblem}, says: "not fencing tokens"},
-		{name: "no settings", env: as("nosettings"), args: []string{"--strategy", "single"}, status: 2,
+		"no settings": {env: as("nosettings"), args: []string{"--strategy", "single"}, status: 2,
 			want: map[string]level{"config": levelUnknown, "persistence": levelUnknown}, says: "config|get"},
-		{name: "no info", env: as("noinfo"), args: []string{"--strategy", "rwhash"}, status: 1,
+		"no info": {env: as("noinfo"), args: []string{"--strategy", "rwhash"}, status: 1,
 			want: map[string]level{"info": levelUnknown, "clock": levelUnknown, "strategy rwhash": levelProblem}, says: "the server's version"},
-		{name: "a pattern of keys", env: as("nothingelse"), args: []string{"lock:"}},
-		{name: "not the pattern", env: as("nothingelse"), args: []string{"--strategy", "single"}, status: 1,
+		"a pattern of keys": {env: as("nothingelse"), args: []string{"lock:"}},
+		"not the pattern": {env: as("nothingelse"), args: []string{"--strategy", "single"}, status: 1,
 			want: map[string]level{"strategy single": levelProblem}, says: "keys"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			found, status := runCheck(t, test.env, test.args...)
-			bad, says := map[string]level{}, test.says == ""
-			for name, f := range found {
-				if f.Level != levelOK {
-					bad[name] = f.Level
-					says = says || strings.Contains(f.Text, test.says)
-				}
-				if f.Text == "" || strings.Contains(f.Text+f.Advice, "sesame") {
-					t.Errorf("%+v", f)
-				}
+	}, func(t *testing.T, test test) {
+		found, status := runCheck(t, test.env, test.args...)
+		bad, says := map[string]level{}, test.says == ""
+		for name, f := range found {
+			if f.Level != levelOK {
+				bad[name] = f.Level
+				says = says || strings.Contains(f.Text, test.says)
 			}
-			if status != test.status || !maps.Equal(bad, test.want) || !says {
-				t.Errorf("status %d, found %+v; want %d, %v, and %q", status, found, test.status, test.want, test.says)
+			if f.Text == "" || strings.Contains(f.Text+f.Advice, "sesame") {
+				t.Errorf("%+v", f)
 			}
-		})
-	}
+		}
+		if status != test.status || !maps.Equal(bad, test.want) || !says {
+			t.Errorf("status %d, found %+v; want %d, %v, and %q", status, found, test.status, test.want, test.says)
+		}
+	})
 	t.Cleanup(func() {
 		for _, s := range []*redistest.Server{evicts, plain} {
 			empty(t, s)

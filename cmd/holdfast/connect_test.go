@@ -7,7 +7,6 @@ import (
 	"net"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -18,8 +17,7 @@ import (
 // The error of a server that never answered says for how long it was tried, and what was wrong. The
 // last attempt, for which little time was left, says neither.
 func TestAcquireUnreachable(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		refused := driver.NotSent(syscall.ECONNREFUSED)
 		l := locker.Func(func(_ context.Context, req locker.Request) (*locker.Lock, error) {
 			const dialing = 400 * time.Millisecond
@@ -34,9 +32,7 @@ func TestAcquireUnreachable(t *testing.T) {
 		if want := refused.Error() + "; tried for 1.3s"; !errors.Is(err, syscall.ECONNREFUSED) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
-		if status := operationStatus(err); status != statusUnreachable {
-			t.Errorf("status %d, want %d", status, statusUnreachable)
-		}
+		check.Equal(t, "status", operationStatus(err), statusUnreachable)
 	})
 }
 
@@ -74,15 +70,12 @@ func (d silent) Close() error { <-d.answered; return nil }
 
 // A connection to a server that does not answer closes in time, however many servers there are.
 func TestCloseIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		answered := make(chan struct{})
 		defer close(answered)
 		s := &server{drv: silent{answered: answered}, close: func() {}}
 		begun := time.Now()
 		connection{s, s, s}.close()
-		if took := time.Since(begun); took != closeTimeout {
-			t.Errorf("it took %v, want %v", took, closeTimeout)
-		}
+		check.Took(t, "Close", begun, closeTimeout)
 	})
 }

@@ -122,11 +122,12 @@ func TestRefused(t *testing.T) {
 	addr := shared.Get(t).Addr()
 	frozen := faultproxy.Start(t, addr)
 	frozen.Freeze()
-	for name, test := range map[string]struct {
+	type test struct {
 		env  []string
 		args []string
 		want int
-	}{
+	}
+	check.Each(t, map[string]test{
 		"bench, no server":             {at("127.0.0.1:1"), []string{"bench", "--connect-timeout", "300ms"}, statusUnreachable},
 		"bench, frozen server":         {at(frozen.Addr()), []string{"bench", "--connect-timeout", "300ms"}, statusUnreachable},
 		"bench, no time":               {at(addr), []string{"bench", "--seconds", "0"}, statusUsage},
@@ -139,14 +140,11 @@ func TestRefused(t *testing.T) {
 		"conformance, a prefix":        {at(addr), []string{"conformance", "--prefix", "p:"}, statusUsage},
 		"conformance, no expression":   {at(addr), []string{"conformance", "--run", "("}, statusUsage},
 		"conformance, several permits": {at(addr), []string{"conformance", "--strategy", "semaphore:2"}, statusUsage},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if out, errs, status := run(t, test.env, test.args...); status != test.want || out != "" || errs == "" {
-				t.Errorf("status %d, want %d: %q, %q", status, test.want, out, errs)
-			}
-		})
-	}
+	}, func(t *testing.T, test test) {
+		if out, errs, status := run(t, test.env, test.args...); status != test.want || out != "" || errs == "" {
+			t.Errorf("status %d, want %d: %q, %q", status, test.want, out, errs)
+		}
+	})
 }
 
 // The status of a command and the error of the release behind it are printed as one line.
@@ -156,7 +154,5 @@ func TestTextOfStatusAndError(t *testing.T) {
 	if got := errorText("run", err); got != "holdfast: no answer" {
 		t.Errorf("%q", got)
 	}
-	if got := statusOf(err); got != 5 {
-		t.Errorf("status %d", got)
-	}
+	check.Equal(t, "status", statusOf(err), 5)
 }

@@ -40,13 +40,9 @@ func TestHint(t *testing.T) {
 	} {
 		o := options{client: "goredis", nodes: test.url}
 		servers := locker.Must(o.credentials())
-		if got := hint(t.Context(), test.err, servers...); got != test.want {
-			t.Errorf("%s: hint = %q, want %q", test.name, got, test.want)
-		}
+		check.Equal(t, test.name+": hint", hint(t.Context(), test.err, servers...), test.want)
 	}
-	if got := hint(t.Context(), moved); got != "" {
-		t.Errorf("before the servers are known, hint = %q", got)
-	}
+	check.Equal(t, "before the servers are known, hint", hint(t.Context(), moved), "")
 }
 
 // What is in a pipe cannot be read again.

@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // What a terminal would obey, or not show, is printed as an escape: as text and as JSON.
@@ -17,9 +19,7 @@ func TestPrintedTextIsEscaped(t *testing.T) {
 		"JSON": func(w *strings.Builder) error { return printJSON(escaper{w}, map[string]string{"note": odd}) },
 	} {
 		var b strings.Builder
-		if err := write(&b); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, write(&b))
 		got := b.String()
 		for _, want := range []string{`a\u001b[31m\u009b31m\u202e\udb40\udc41b`, `\u2028`, "\n"} {
 			if !strings.Contains(got, want) {
@@ -43,9 +43,7 @@ func TestPrintedTextIsEscaped(t *testing.T) {
 func TestServerTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

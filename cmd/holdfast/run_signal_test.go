@@ -49,9 +49,7 @@ func TestRunSignalWhileStopped(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		eventually(t, "the command is stopped", func() bool { return stateOf(pid) == "T" })
 	}
-	if rest := p.terminate(t); rest != "" {
-		t.Errorf("output %q", rest)
-	}
+	check.Equal(t, "output", p.terminate(t), "")
 	if held(t, s, "stopped") {
 		t.Error("the lock is held after the end")
 	}
@@ -81,9 +79,7 @@ func TestRunSignalWhileWaiting(t *testing.T) {
 	p1 := hold(t, at(s.Addr()), "waiting")
 	p2 := begin(t, at(s.Addr()), "run", "waiting", "--", "echo", "ran")
 	eventually(t, "it waits in the queue", func() bool { return held(t, s, "{waiting}:waiters") })
-	if rest := p2.terminate(t); rest != "" {
-		t.Errorf("output %q", rest)
-	}
+	check.Equal(t, "output", p2.terminate(t), "")
 	p1.terminate(t)
 	eventually(t, "nothing is left", func() bool { return !held(t, s, "waiting") && !held(t, s, "{waiting}:waiters") })
 }

@@ -54,9 +54,7 @@ func atTerminalOf(t *testing.T, s *redistest.Server, width uint16, program strin
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: width}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: width}))
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		noTerminal(t, err)
@@ -225,9 +223,7 @@ func TestRunShowsWait(t *testing.T) {
 	holder.end(t)
 	term.send(t, "", "end", 1)
 
-	if err := s.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Freeze())
 	term = atTerminal(t, s, "", "run", "shown", "--connect-timeout", "1m", "--", "true")
 	term.send(t, "", "connecting to "+s.Addr()+" for ", 2)
 }

@@ -38,9 +38,7 @@ func TestSuccession(t *testing.T) {
 		for _, state := range c.states {
 			got = s.update(state)
 		}
-		if got != c.want {
-			t.Errorf("%s: %d hand-overs, want %d", name, got, c.want)
-		}
+		check.Equal(t, name+": hand-overs", got, c.want)
 	}
 }
 
@@ -66,9 +64,7 @@ func TestStatusText(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := truncate("aäö", 2) + truncate("aäö", 3) + truncate("a", -1); got != "aäaäö" {
-		t.Errorf("truncated to %q", got)
-	}
+	check.Equal(t, "truncated to", truncate("aäö", 2)+truncate("aäö", 3)+truncate("a", -1), "aäaäö")
 }
 
 // watch counts waiters and hand-overs.

@@ -74,9 +74,7 @@ func TestLeader(t *testing.T) {
 	}
 	p3 := begin(t, at(s.Addr()), lead...)
 	eventually(t, "the third one waits", func() bool { return held(t, s, "{lead}:waiters") })
-	if rest := p3.terminate(t); rest != "" {
-		t.Errorf("the third one: %q", rest)
-	}
+	check.Equal(t, "the third one", p3.terminate(t), "")
 	p1.terminate(t)
 }
 

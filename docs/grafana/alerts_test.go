@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/template"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
@@ -105,11 +106,11 @@ type wanted struct {
 func readUnitTests(t *testing.T) unitTests {
 	t.Helper()
 	raw, err := os.ReadFile("alerts_test.yaml")
-	must(t, err)
+	check.Must(t, err)
 	var all unitTests
 	decoder := yaml.NewDecoder(strings.NewReader(string(raw)))
 	decoder.KnownFields(true)
-	must(t, decoder.Decode(&all))
+	check.Must(t, decoder.Decode(&all))
 	return all
 }
 
@@ -119,7 +120,7 @@ func (u unitTest) load(t *testing.T) *database {
 	d := &database{}
 	for _, in := range u.Input {
 		of, values, err := promQL.ParseSeriesDesc(in.Series + " " + in.Values)
-		must(t, err)
+		check.Must(t, err)
 		for i, v := range values {
 			if !v.Omitted {
 				d.add(of, time.UnixMilli(0).Add(time.Duration(i)*time.Duration(u.Interval)), v.Value)
@@ -185,7 +186,7 @@ func (u unitTest) run(t *testing.T, rules []rulefmt.Rule, interval time.Duration
 func anchors(t *testing.T, page string) (all []string) {
 	t.Helper()
 	raw, err := os.ReadFile(page)
-	must(t, err)
+	check.Must(t, err)
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (\w+)$`).FindAllStringSubmatch(string(raw), -1) {
 		all = append(all, strings.ToLower(heading[1]))
 	}
@@ -260,7 +261,7 @@ func (h *hour) firstFiring(t *testing.T, rule rulefmt.Rule) time.Duration {
 	e := evaluation{Rule: rule}
 	for after := time.Minute; after <= lasting; after += time.Minute {
 		firing, err := e.firing(t.Context(), &h.database, h.start.Add(after))
-		must(t, err)
+		check.Must(t, err)
 		if len(firing) > 0 {
 			return after
 		}

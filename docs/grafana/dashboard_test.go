@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // dashboard is what the tests look at of Grafana's JSON.
@@ -61,9 +63,9 @@ var chosen = datasource{"prometheus", "${datasource}"}
 func read(t *testing.T) dashboard {
 	t.Helper()
 	raw, err := os.ReadFile("holdfast.json")
-	must(t, err)
+	check.Must(t, err)
 	var d dashboard
-	must(t, json.Unmarshal(raw, &d))
+	check.Must(t, json.Unmarshal(raw, &d))
 	return d
 }
 
@@ -164,7 +166,7 @@ func TestVariables(t *testing.T) {
 	t.Parallel()
 	d := read(t)
 	raw, err := os.ReadFile("holdfast.json")
-	must(t, err)
+	check.Must(t, err)
 	var names []string
 	for _, v := range d.Templating.List {
 		names = append(names, v.Name)
@@ -185,9 +187,7 @@ func TestVariables(t *testing.T) {
 			t.Errorf("$%s is not used", v.Name)
 		}
 	}
-	if want := []string{"datasource", "job", "instance", "group", "strategy"}; !slices.Equal(names, want) {
-		t.Errorf("the variables are %q, want %q", names, want)
-	}
+	check.EqualSlices(t, "the variables", names, []string{"datasource", "job", "instance", "group", "strategy"})
 	for _, used := range regexp.MustCompile(`\$\{?(\w+)`).FindAllStringSubmatch(string(raw), -1) {
 		if !slices.Contains(names, used[1]) && !strings.HasPrefix(used[1], "__") {
 			t.Errorf("there is no variable $%s", used[1])

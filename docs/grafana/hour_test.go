@@ -20,6 +20,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
@@ -132,7 +133,7 @@ type process struct {
 func (p *process) connect(t *testing.T, server *lockertest.Locker, nodes []*lockertest.Locker) {
 	t.Helper()
 	exporter, err := prometheusexporter.New(prometheusexporter.WithRegisterer(p.registry))
-	must(t, err)
+	check.Must(t, err)
 	measured := locker.Must(metrics.New(metrics.Config{
 		MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter)),
 		Group: func(name string) string {
@@ -148,7 +149,7 @@ func (p *process) connect(t *testing.T, server *lockertest.Locker, nodes []*lock
 	quorum, err1 := redlock.New(lockers, redlock.Config{Names: names})
 	waiting, err2 := holdfast.Wrap(server, holdfast.Config{})
 	overQuorum, err3 := holdfast.Wrap(quorum, holdfast.Config{})
-	must(t, errors.Join(err1, err2, err3))
+	check.Must(t, errors.Join(err1, err2, err3))
 	p.single, p.quorum = locker.Chain(waiting, measured), locker.Chain(overQuorum, measured)
 }
 
@@ -216,9 +217,7 @@ func (p *process) lead(ctx context.Context) error {
 // scrape stores what a process measures now.
 func (h *hour) scrape(t *testing.T, p *process) {
 	families, err := p.registry.Gather()
-	if err != nil {
-		t.Error(err)
-	}
+	check.OK(t, err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range families {

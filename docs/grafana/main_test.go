@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +41,7 @@ func exampleSeries(t *testing.T) series {
 	if err == nil {
 		err = run.Start()
 	}
-	must(t, err)
+	check.Must(t, err)
 	var url string
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "working on") { // after the first shift, and with it the first loss
@@ -48,28 +50,24 @@ func exampleSeries(t *testing.T) series {
 		}
 	}
 	served := seriesAt(ctx, t, url)
-	if err := run.Process.Signal(os.Interrupt); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, run.Process.Signal(os.Interrupt))
 	for lines.Scan() { // to its end, before Wait closes the pipe
 	}
-	if err := run.Wait(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, run.Wait())
 	return served
 }
 
 func seriesAt(ctx context.Context, t *testing.T, url string) series {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	must(t, err)
+	check.Must(t, err)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
-	must(t, err)
+	check.Must(t, err)
 	defer resp.Body.Close()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(resp.Body)
-	must(t, err)
+	check.Must(t, err)
 	s := series{}
 	for name, f := range families {
 		labels := labelsOf(f)
@@ -94,11 +92,4 @@ func labelsOf(f *dto.MetricFamily) []string {
 		labels = append(labels, l)
 	}
 	return labels
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

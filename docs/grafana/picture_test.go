@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
@@ -60,10 +61,10 @@ func TestPicture(t *testing.T) {
 	d, h := read(t), simulatedHour(t)
 	drawn := h.draw(t, d)
 	if *update {
-		must(t, os.WriteFile(picture, []byte(drawn), 0o644))
+		check.Must(t, os.WriteFile(picture, []byte(drawn), 0o644))
 	}
 	raw, err := os.ReadFile(picture)
-	must(t, err)
+	check.Must(t, err)
 	titles := regexp.MustCompile(`(?m)class="(?:title|row)".*$`)
 	if got, want := titles.FindAllString(string(raw), -1), titles.FindAllString(drawn, -1); !slices.Equal(got, want) {
 		t.Errorf("%s has the panels\n%s\nwant\n%s\nRun go generate.", picture, strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -136,9 +137,9 @@ func (h *hour) evaluate(t *testing.T, p panel) (lines []line) {
 			begin = end
 		}
 		q, err := engine.NewRangeQuery(t.Context(), &h.database, nil, inPlace.Replace(tg.Expr), begin, end, step)
-		must(t, err)
+		check.Must(t, err)
 		result, err := q.Exec(t.Context()).Matrix()
-		must(t, err)
+		check.Must(t, err)
 		for _, s := range result {
 			lines = append(lines, line{name: legend(tg.LegendFormat, s.Metric), values: spread(s, begin, end)})
 		}
