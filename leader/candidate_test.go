@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -18,8 +17,7 @@ import (
 
 // The pauses grow, and start again from the shortest after a term that lasted.
 func TestPauses(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
 		var began, ended []time.Time
 		err := leader.Run(t.Context(), wrap(lockertest.New()), leader.Config{
@@ -50,8 +48,7 @@ func TestPauses(t *testing.T) {
 
 // The reason of a loss is the cause of Lead's ctx, and Run campaigns again.
 func TestLeaseIsLost(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		causes, ends := make(chan error, 2), make(chan error, 2)
 		a := run(t, wrap(l), leader.Config{OnEnd: func(_ int64, err error) { ends <- err }, Lead: func(ctx context.Context, _ int64) error {
@@ -74,8 +71,7 @@ func TestLeaseIsLost(t *testing.T) {
 }
 
 func TestRunIsStopped(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		lead := func(context.Context, int64) error { t.Error("it leads"); return nil }
 		ended, cancel := context.WithCancel(t.Context())
@@ -110,8 +106,7 @@ func TestRunIsStopped(t *testing.T) {
 }
 
 func TestSecondRun(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		a := run(t, wrap(lockertest.NewSemaphore(1)), leader.Config{})
 		a.leads()
 		match(t, a.Run(t.Context()), locker.ErrInvalid)

@@ -121,15 +121,12 @@ func TestLeadPanics(t *testing.T) {
 // A Lead that ends late is waited for. Until it returns its lease is renewed, so that nobody else
 // leads.
 func TestLeadEndsLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		const ttl, late = 5 * time.Second, 20 * time.Second
 		l := lockertest.New()
 		var inside atomic.Int32
 		lead := func(ctx context.Context, _ int64) error {
-			if n := inside.Add(1); n != 1 {
-				t.Errorf("%d lead", n)
-			}
+			check.Equal(t, "lead", inside.Add(1), 1)
 			defer inside.Add(-1)
 			<-ctx.Done()
 			time.Sleep(late) //nolint:forbidigo // fake time
@@ -143,9 +140,7 @@ func TestLeadEndsLate(t *testing.T) {
 		a.stop()
 		a.isLeader(0) // although it holds the lock
 		match(t, a.result(), errWork)
-		if took := time.Since(stopped); took != late {
-			t.Errorf("Run returned after %v, want %v", took, late)
-		}
+		check.Took(t, "the end of Run", stopped, late)
 		b.leads()
 		b.stop()
 		match(t, b.result(), errWork)
@@ -215,8 +210,7 @@ func TestLeadIgnoresItsContext(t *testing.T) {
 
 // If such a Lead returns at last while its lease runs out, the lock is released at once.
 func TestLeadReturnsAtLast(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := locker.Must(single.New(clients.OpenMemory(t, clients.NewMemory(t)), single.Config{}))
 		release := make(chan struct{})
 		a := run(t, wrap(l), leader.Config{TTL: time.Hour, StopTimeout: time.Second, Lead: func(context.Context, int64) error {

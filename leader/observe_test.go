@@ -3,9 +3,9 @@ package leader_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -13,8 +13,7 @@ import (
 
 // It yields changes, at the interval and when the lease ends, and ends with a loop that is left.
 func TestObserve(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: 2500 * time.Millisecond, Note: "a", Fenced: true}))
 		start, seen := time.Now(), []leader.Leader{}

@@ -2,9 +2,9 @@ package leader
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -12,8 +12,7 @@ import (
 // A term ends by the clock, also if nothing has noticed that yet: a process that was frozen may
 // run other goroutines first when it wakes up.
 func TestTermEndsByTheClock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		lock := locker.Must(lockertest.New().Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Minute, Fenced: true}))
 		unnoticed := &term{lock: lock, ctx: t.Context()}
 		if !unnoticed.leads() {

@@ -45,9 +45,7 @@ func TestAfterTerm(t *testing.T) {
 		"released by somebody else, and it fails": {outcome{lost: locker.ErrReleased, lead: errWork}, true, []error{errWork}},
 	}, func(t *testing.T, tc test) {
 		got := afterTerm(tc.outcome)
-		if got.again != tc.again {
-			t.Errorf("again is %t", got.again)
-		}
+		check.Equal(t, "again", got.again, tc.again)
 		if len(tc.want) == 0 && got.err != nil {
 			t.Errorf("error %v, want none", got.err)
 		}
@@ -76,9 +74,7 @@ func TestIsContextErr(t *testing.T) {
 		"of another ctx":          {t.Context(), context.Canceled, false},
 		"nil of one that goes on": {t.Context(), nil, false},
 	} {
-		if got := isContextErr(tc.ctx, tc.err); got != tc.want {
-			t.Errorf("%s: %t", what, got)
-		}
+		check.Equal(t, what, isContextErr(tc.ctx, tc.err), tc.want)
 	}
 }
 

@@ -34,15 +34,10 @@ var chains = map[string]func(*lockertest.Locker) locker.Locker{
 func inFakeTime(t *testing.T, test func(t *testing.T, server *lockertest.Locker, l locker.Locker)) {
 	t.Helper()
 	t.Parallel()
-	for name, chain := range chains {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				server := lockertest.New()
-				test(t, server, chain(server))
-			})
-		})
-	}
+	check.EachInFakeTime(t, chains, func(t *testing.T, chain func(*lockertest.Locker) locker.Locker) {
+		server := lockertest.New()
+		test(t, server, chain(server))
+	})
 }
 
 // between fails the test unless d is from least to most.
@@ -95,36 +90,32 @@ func TestStopWithoutRelease(t *testing.T) {
 // The lock is not released while the work runs.
 func TestReleaseWaitsForTheWork(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ lasts, least, most time.Duration }{
+	type test struct{ lasts, least, most time.Duration }
+	check.EachInFakeTime(t, map[string]test{
 		"the work ends soon": {5 * time.Second, 5 * time.Second, 5*time.Second + pause},
 		"the work goes on":   {time.Hour, timing.LeaseDuration - timing.RetryPeriod, timing.LeaseDuration + pause},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				server := lockertest.New()
-				a, leads := newLock(t, server, "a"), make(chan struct{})
-				cfg := timing
-				cfg.Lock = a
-				cfg.Callbacks.OnStoppedLeading = func() {}
-				cfg.Callbacks.OnStartedLeading = a.Lead(func(ctx context.Context, _ int64) {
-					close(leads)
-					<-ctx.Done()
-					time.Sleep(tt.lasts)
-				})
-				ctx, stop := context.WithCancel(t.Context())
-				go leaderelection.RunOrDie(ctx, cfg)
-				wait(t, leads, "a leads")
-				b := run(t, newLock(t, server, "b"), timing)
-				time.Sleep(time.Minute)
-				began := time.Now()
-				stop()
-				b.leads(t)
-				between(t, "the succession", time.Since(began), tt.least, tt.most)
-				time.Sleep(tt.lasts)
-			})
+	}, func(t *testing.T, tt test) {
+		server := lockertest.New()
+		a, leads := newLock(t, server, "a"), make(chan struct{})
+		cfg := timing
+		cfg.Lock = a
+		cfg.Callbacks.OnStoppedLeading = func() {}
+		cfg.Callbacks.OnStartedLeading = a.Lead(func(ctx context.Context, _ int64) {
+			close(leads)
+			<-ctx.Done()
+			time.Sleep(tt.lasts)
 		})
-	}
+		ctx, stop := context.WithCancel(t.Context())
+		go leaderelection.RunOrDie(ctx, cfg)
+		wait(t, leads, "a leads")
+		b := run(t, newLock(t, server, "b"), timing)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		stop()
+		b.leads(t)
+		between(t, "the succession", time.Since(began), tt.least, tt.most)
+		time.Sleep(tt.lasts)
+	})
 }
 
 // A deleted key ends the ctx of the hold at the next renewal, and the term by the RenewDeadline.
@@ -182,8 +173,7 @@ func TestSilentServer(t *testing.T) {
 // A candidate that is killed and starts again under its identity does not take the earlier hold for
 // its own. With a strategy that does not re-enter it waits for the end of the lease.
 func TestRestart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		server, began := lockertest.New(), time.Now()
 		before := server.Hold(locker.Request{Name: "controller", Owner: "a", TTL: timing.LeaseDuration, Fenced: true})
 		a := run(t, newLock(t, server, "a"), timing)
@@ -212,8 +202,7 @@ func (h hung) Update(context.Context, resourcelock.LeaderElectionRecord) error {
 
 // The health check of client-go finds a leader that hangs, and the ctx of its hold has ended.
 func TestHealthz(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		server, until := lockertest.New(), make(chan struct{})
 		lock, cfg := newLock(t, server, "a"), timing
 		cfg.WatchDog = leaderelection.NewLeaderHealthzAdaptor(10 * time.Second)

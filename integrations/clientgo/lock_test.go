@@ -107,27 +107,24 @@ func TestOutage(t *testing.T) {
 // stopped.
 func TestLostHoldEndsTheTerm(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]func(*lockertest.Locker){
+	check.Each(t, map[string]func(*lockertest.Locker){
 		"the lock is free":       func(*lockertest.Locker) {},
 		"the server is silent":   func(l *lockertest.Locker) { l.SetOutage(lockertest.Refused) },
 		"it has the owner's key": func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "controller", Owner: "a"}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, l := t.Context(), lockertest.New()
-			a := newLock(t, l, "a")
-			check.Must(t, a.Create(ctx, record("a")))
-			l.Forget("controller")
-			check.Is(t, a.Update(ctx, record("a")), locker.ErrLost)
-			after(l)
-			if got, _, err := a.Get(ctx); err != nil || got.HolderIdentity != "" {
-				t.Errorf("Get returns %+v, %v", got, err)
-			}
-			if err := a.Update(ctx, record("a")); !errors.Is(err, locker.ErrLost) || a.Held().Err() == nil {
-				t.Errorf("the error of Update is %v, the hold %v", err, a.Held())
-			}
-		})
-	}
+	}, func(t *testing.T, after func(*lockertest.Locker)) {
+		ctx, l := t.Context(), lockertest.New()
+		a := newLock(t, l, "a")
+		check.Must(t, a.Create(ctx, record("a")))
+		l.Forget("controller")
+		check.Is(t, a.Update(ctx, record("a")), locker.ErrLost)
+		after(l)
+		if got, _, err := a.Get(ctx); err != nil || got.HolderIdentity != "" {
+			t.Errorf("Get returns %+v, %v", got, err)
+		}
+		if err := a.Update(ctx, record("a")); !errors.Is(err, locker.ErrLost) || a.Held().Err() == nil {
+			t.Errorf("the error of Update is %v, the hold %v", err, a.Held())
+		}
+	})
 }
 
 // A release is sent although its ctx has ended, if there is no work to wait for.
@@ -149,7 +146,5 @@ func TestRecordEvent(t *testing.T) {
 	a := locker.Must(clientgo.New(lockertest.New(), clientgo.Config{Name: "a", RecordEvent: func(e string) { events = append(events, e) }}))
 	a.RecordEvent("became leader")
 	a.RecordEvent("stopped leading")
-	if got := strings.Join(events, ", "); got != "became leader, stopped leading" {
-		t.Errorf("the events are %q", got)
-	}
+	check.Equal(t, "the events", strings.Join(events, ", "), "became leader, stopped leading")
 }

@@ -71,7 +71,5 @@ func TestTicksOverRedis(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if runs != 1 {
-		t.Errorf("%d runs, want 1", runs)
-	}
+	check.Equal(t, "runs", runs, 1)
 }

@@ -100,9 +100,7 @@ func TestHolds(t *testing.T) {
 				s := r.only(t, "hold lock")
 				want(t, s, tt.attrs, tt.status)
 				equal(t, "events", events(s), tt.events)
-				if took := s.EndTime().Sub(s.StartTime()); took != tt.lasts {
-					t.Errorf("lasted %v, want %v", took, tt.lasts)
-				}
+				check.Equal(t, "lasted", s.EndTime().Sub(s.StartTime()), tt.lasts)
 			})
 		})
 	}

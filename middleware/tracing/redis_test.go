@@ -26,8 +26,7 @@ type process struct {
 // overRedis runs f in fake time on one server. start starts a process on one of the clients.
 func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, start func(client int, cfg tracing.Config) *process)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		m := clients.NewMemory(t)
 		f(t, m, func(client int, cfg tracing.Config) *process {
 			drv, closeClient, err := clients.All[client].InMemory(m)

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/middleware/internal/observetest"
@@ -51,33 +52,31 @@ func TestNoSDK(t *testing.T) {
 	remote := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
 	}))
-	for name, ctx := range map[string]context.Context{"no span": t.Context(), "a remote span": remote} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := &late{}
-			inner := locker.Func(func(got context.Context, req locker.Request) (*locker.Lock, error) {
-				if p.sdk == nil && (got != ctx || req.Note != "") {
-					t.Errorf("the Locker inside got another ctx or note: %q", req.Note)
-				}
-				return lockertest.New().Acquire(got, req)
-			})
-			l := tracing.New(tracing.Config{TracerProvider: p})(inner)
-			for range 160 {
-				cycle(t, ctx, l)
+	contexts := map[string]context.Context{"no span": t.Context(), "a remote span": remote}
+	check.Each(t, contexts, func(t *testing.T, ctx context.Context) {
+		p := &late{}
+		inner := locker.Func(func(got context.Context, req locker.Request) (*locker.Lock, error) {
+			if p.sdk == nil && (got != ctx || req.Note != "") {
+				t.Errorf("the Locker inside got another ctx or note: %q", req.Note)
 			}
-			if p.asked < 1 || p.asked > 11 {
-				t.Errorf("%d of 160 acquisitions asked for an SDK", p.asked)
-			}
-			r := record()
-			p.sdk = r.provider
-			for range 32 {
-				cycle(t, ctx, l)
-			}
-			if n := len(r.Ended()); n < 2*17 || n%2 != 0 {
-				t.Errorf("%d spans of 32 cycles", n)
-			}
+			return lockertest.New().Acquire(got, req)
 		})
-	}
+		l := tracing.New(tracing.Config{TracerProvider: p})(inner)
+		for range 160 {
+			cycle(t, ctx, l)
+		}
+		if p.asked < 1 || p.asked > 11 {
+			t.Errorf("%d of 160 acquisitions asked for an SDK", p.asked)
+		}
+		r := record()
+		p.sdk = r.provider
+		for range 32 {
+			cycle(t, ctx, l)
+		}
+		if n := len(r.Ended()); n < 2*17 || n%2 != 0 {
+			t.Errorf("%d spans of 32 cycles", n)
+		}
+	})
 }
 
 // uncomparable is a TracerProvider that == would panic on.
