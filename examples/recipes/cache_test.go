@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -116,9 +117,7 @@ func TestCache(t *testing.T) {
 			}
 		})
 	}
-	if err := reader.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, reader.Release(t.Context()))
 	all.Wait()
 	if computed.Load() != 1 {
 		t.Errorf("it was computed %d times", computed.Load())

@@ -5,12 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	_ "github.com/ncruces/go-sqlite3/driver"
 	_ "github.com/ncruces/go-sqlite3/embed"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -204,33 +204,29 @@ func Example_fencingATransaction() {
 // Each statement writes with the token of the last writer or a higher one, and with no other.
 func TestFencedStatements(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		query string
 		args  func(fence int64) []any
-	}{
+	}
+	check.Each(t, map[string]test{
 		"update": {updateInvoice, func(fence int64) []any { return []any{"paid", fence, 42} }},
 		"upsert": {upsertInvoice, func(fence int64) []any { return []any{42, "paid", fence} }},
 		"enter":  {enterFence, func(fence int64) []any { return []any{"invoice:42", fence} }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := database()
-			defer db.Close()
-			locker.Must(db.ExecContext(t.Context(), upsertInvoice, 42, "open", 1))
-			var stale []bool
-			for _, fence := range []int64{3, 3, 2, 4} {
-				err := fenced(t.Context(), db, fence, tt.query, tt.args(fence)...)
-				if err != nil && !errors.Is(err, errStale) {
-					t.Fatal(err)
-				}
-				stale = append(stale, err != nil)
+	}, func(t *testing.T, tt test) {
+		db := database()
+		defer db.Close()
+		locker.Must(db.ExecContext(t.Context(), upsertInvoice, 42, "open", 1))
+		var stale []bool
+		for _, fence := range []int64{3, 3, 2, 4} {
+			err := fenced(t.Context(), db, fence, tt.query, tt.args(fence)...)
+			if err != nil && !errors.Is(err, errStale) {
+				t.Fatal(err)
 			}
-			if want := []bool{false, false, true, false}; !slices.Equal(stale, want) {
-				t.Errorf("tokens 3, 3, 2 and 4 are stale: %v, want %v", stale, want)
-			}
-			if err := fenced(t.Context(), db, 0, tt.query, tt.args(0)...); err == nil || errors.Is(err, errStale) {
-				t.Errorf("without a token: %v", err)
-			}
-		})
-	}
+			stale = append(stale, err != nil)
+		}
+		check.EqualSlices(t, "tokens 3, 3, 2 and 4 are stale", stale, []bool{false, false, true, false})
+		if err := fenced(t.Context(), db, 0, tt.query, tt.args(0)...); err == nil || errors.Is(err, errStale) {
+			t.Errorf("without a token: %v", err)
+		}
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -126,12 +125,13 @@ func TestHTTP(t *testing.T) {
 		}
 	}
 	done := func(context.Context, string) error { return nil }
-	for name, tt := range map[string]struct {
+	type test struct {
 		given func(*testing.T, *lockertest.Locker)
 		work  func(*lockertest.Locker) error
 		want  string
 		after time.Duration // how long the answer takes
-	}{
+	}
+	check.EachInFakeTime(t, map[string]test{
 		"free":                           {want: "200"},
 		"the work fails":                 {work: func(*lockertest.Locker) error { return errors.New("no money") }, want: "500"},
 		"held for long":                  {given: hold(locker.Request{TTL: time.Minute}), want: "409 Retry-After: 5"},
@@ -144,29 +144,20 @@ func TestHTTP(t *testing.T) {
 		"the lock is lost":               {work: func(locks *lockertest.Locker) error { locks.Expire("invoice:42"); return nil }, want: "500"},
 		"the release alone fails":        {work: func(locks *lockertest.Locker) error { locks.FailRelease(errors.New("reset")); return nil }, want: "200"},
 		"the server goes down meanwhile": {work: func(locks *lockertest.Locker) error { locks.SetOutage(lockertest.Refused); return nil }, want: "200"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				locks := lockertest.New()
-				work := done
-				if tt.work != nil {
-					work = func(context.Context, string) error { return tt.work(locks) }
-				}
-				if tt.given != nil {
-					tt.given(t, locks)
-				}
-				began := time.Now()
-				if got := post(charge(locker.Must(holdfast.Wrap(locks, holdfast.Config{})), work)); got != tt.want {
-					t.Errorf("the answer is %s, want %s", got, tt.want)
-				}
-				if took := time.Since(began); took != tt.after {
-					t.Errorf("the answer takes %v, want %v", took, tt.after)
-				}
-				locks.SetOutage(lockertest.NoOutage)
-			})
-		})
-	}
+	}, func(t *testing.T, tt test) {
+		locks := lockertest.New()
+		work := done
+		if tt.work != nil {
+			work = func(context.Context, string) error { return tt.work(locks) }
+		}
+		if tt.given != nil {
+			tt.given(t, locks)
+		}
+		began := time.Now()
+		check.Equal(t, "the answer", post(charge(locker.Must(holdfast.Wrap(locks, holdfast.Config{})), work)), tt.want)
+		check.Took(t, "the answer", began, tt.after)
+		locks.SetOutage(lockertest.NoOutage)
+	})
 }
 
 // released is a hold that was released, and whose MinHold lasts for 30 s more.
@@ -194,11 +185,7 @@ func TestHTTPStatus(t *testing.T) {
 		"no answer within MaxWait":         {locker.ErrMaxWait, http.StatusServiceUnavailable, "10"},
 		"held for all of MaxWait":          {errors.Join(&locker.ContentionError{Left: time.Second}, locker.ErrMaxWait), http.StatusConflict, "1"},
 	} {
-		if got := status(false, tt.err); got != tt.want {
-			t.Errorf("%s: status %d, want %d", name, got, tt.want)
-		}
-		if got := seconds(retryAfter(tt.err)); got != tt.after {
-			t.Errorf("%s: Retry-After %s, want %s", name, got, tt.after)
-		}
+		check.Equal(t, name+": status", status(false, tt.err), tt.want)
+		check.Equal(t, name+": Retry-After", seconds(retryAfter(tt.err)), tt.after)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -94,8 +94,7 @@ func Example_middleware() {
 // What middleware must keep: refusals end the wait at once, batches go through it or around it as it
 // wants, and what the strategy can do is found behind it.
 func TestMiddleware(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		locks := lockertest.New()
 		inside := locker.Must(holdfast.Wrap(guard{locks, "billing:"}, holdfast.Config{})) // retry is around it
 		began := time.Now()

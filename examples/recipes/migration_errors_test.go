@@ -125,9 +125,7 @@ func TestMigrationErrors(t *testing.T) {
 			if now := client.Get(ctx, key).Val(); now != value || client.PTTL(ctx, key).Val() > expiry/2 {
 				t.Errorf("the lock of %s is now %q, was %q", next.name, now, value)
 			}
-			if err := errors.Join(present.renew(), present.release()); err != nil {
-				t.Errorf("%s: %v", next.name, err)
-			}
+			check.Error(t, next.name, errors.Join(present.renew(), present.release()))
 			expect(t, first.name+" releases again, and nobody holds it", old.release(), first.releaseAgain)
 		})
 	}

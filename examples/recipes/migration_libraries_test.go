@@ -97,60 +97,58 @@ func withHoldfast(t *testing.T, clients []*redis.Client) process {
 // each step all instances work on the same invoice, old ones and new ones at the same time.
 func TestRollingMigration(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		old     version
 		servers int
-	}{
+	}
+	check.Each(t, map[string]test{
 		"redislock":           {withRedislock, 1},
 		"redsync":             {withRedsync, 1},
 		"redsync at a quorum": {withRedsync, 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if tt.servers > 1 {
-				effort.NeedFull(t)
+	}, func(t *testing.T, tt test) {
+		if tt.servers > 1 {
+			effort.NeedFull(t)
+		}
+		servers := redistest.StartN(t, tt.servers, redistest.Options{})
+		deploy := func(v version) process { return v(t, clientsOf(t, servers)) }
+		work := newInvoice(t, clientsOf(t, servers)[len(servers)-1])
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // without it redislock waits for one TTL
+		defer cancel()
+		const replicas, each = 3, 3
+		var fleet [replicas]process
+		for i := range fleet {
+			fleet[i] = deploy(tt.old)
+		}
+		for step := range 2*replicas + 1 {
+			if tt.servers > 1 && step == replicas { // a majority is left
+				check.Must(t, servers[0].Kill())
 			}
-			servers := redistest.StartN(t, tt.servers, redistest.Options{})
-			deploy := func(v version) process { return v(t, clientsOf(t, servers)) }
-			work := newInvoice(t, clientsOf(t, servers)[len(servers)-1])
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // without it redislock waits for one TTL
-			defer cancel()
-			const replicas, each = 3, 3
-			var fleet [replicas]process
-			for i := range fleet {
-				fleet[i] = deploy(tt.old)
+			switch {
+			case step == 0:
+			case step <= replicas:
+				fleet[step-1] = deploy(withHoldfast)
+			default:
+				fleet[step-replicas-1] = deploy(tt.old)
 			}
-			for step := range 2*replicas + 1 {
-				if tt.servers > 1 && step == replicas { // a majority is left
-					check.Must(t, servers[0].Kill())
-				}
-				switch {
-				case step == 0:
-				case step <= replicas:
-					fleet[step-1] = deploy(withHoldfast)
-				default:
-					fleet[step-replicas-1] = deploy(tt.old)
-				}
-				var all sync.WaitGroup
-				for _, p := range fleet {
-					all.Go(func() {
-						for range each {
-							if err := p(ctx, "42", work.add); err != nil {
-								t.Errorf("step %d: %v", step, err)
-							}
+			var all sync.WaitGroup
+			for _, p := range fleet {
+				all.Go(func() {
+					for range each {
+						if err := p(ctx, "42", work.add); err != nil {
+							t.Errorf("step %d: %v", step, err)
 						}
-					})
-				}
-				all.Wait()
+					}
+				})
 			}
-			work.check(t, (2*replicas+1)*replicas*each)
-			for _, s := range servers[len(servers)/2:] {
-				if keys := s.MustCommand(t, "KEYS", "lock:invoice:42"); fmt.Sprint(keys) != "[]" {
-					t.Errorf("%v is left at %s", keys, s.Addr())
-				}
+			all.Wait()
+		}
+		work.check(t, (2*replicas+1)*replicas*each)
+		for _, s := range servers[len(servers)/2:] {
+			if keys := s.MustCommand(t, "KEYS", "lock:invoice:42"); fmt.Sprint(keys) != "[]" {
+				t.Errorf("%v is left at %s", keys, s.Addr())
 			}
-		})
-	}
+		}
+	})
 }
 
 // invoice is a row that is read, changed and written back: a lost update shows that two worked at

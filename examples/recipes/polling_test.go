@@ -5,7 +5,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -14,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
@@ -31,25 +31,21 @@ var sharing = holdfast.Config{Retry: retry.Config{
 // any lock.
 func TestSharingWithPollers(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		cfg  holdfast.Config
 		fair bool
-	}{
+	}
+	check.EachInFakeTime(t, map[string]test{
 		"default": {holdfast.Config{}, false},
 		"sharing": {sharing, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ours, theirs := contend(t, tt.cfg)
-				share := float64(ours) / float64(ours+theirs)
-				t.Logf("%d of %d locks", ours, ours+theirs)
-				if tt.fair != (share > 0.2) {
-					t.Errorf("its share is %.2f", share)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, tt test) {
+		ours, theirs := contend(t, tt.cfg)
+		share := float64(ours) / float64(ours+theirs)
+		t.Logf("%d of %d locks", ours, ours+theirs)
+		if tt.fair != (share > 0.2) {
+			t.Errorf("its share is %.2f", share)
+		}
+	})
 }
 
 // contend lets one instance of Holdfast and two of redislock, which poll each 5 ms, work under one

@@ -94,24 +94,21 @@ func TestBadJobs(t *testing.T) {
 	good, _ := newJob(t, "mutex")
 	empty := filepath.Join(t.TempDir(), "empty")
 	check.Must(t, os.WriteFile(empty, nil, 0o600))
-	for _, c := range []struct {
-		name string
+	type test struct {
 		edit func(*Job)
-	}{
-		{"no such contender", func(j *Job) { j.Contender = "nobody" }},
-		{"no sections", func(j *Job) { j.Sections += "?" }},
-		{"empty sections", func(j *Job) { j.Sections = empty }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			job := good
-			c.edit(&job)
-			if _, err := Run(job, Hooks{}); err == nil {
-				t.Error("it ran")
-			}
-			if _, err := RunProcesses(t.Context(), job, 1, Hooks{}); err == nil {
-				t.Error("a process ran it")
-			}
-		})
 	}
+	check.Each(t, map[string]test{
+		"no such contender": {func(j *Job) { j.Contender = "nobody" }},
+		"no sections":       {func(j *Job) { j.Sections += "?" }},
+		"empty sections":    {func(j *Job) { j.Sections = empty }},
+	}, func(t *testing.T, c test) {
+		job := good
+		c.edit(&job)
+		if _, err := Run(job, Hooks{}); err == nil {
+			t.Error("it ran")
+		}
+		if _, err := RunProcesses(t.Context(), job, 1, Hooks{}); err == nil {
+			t.Error("a process ran it")
+		}
+	})
 }

@@ -43,14 +43,15 @@ func (s *store) AddInvoice(ctx context.Context, _, order string, fence int64) er
 
 func TestBill(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	type test struct {
 		given    func(*lockertest.Locker) // before the call
 		during   func(*lockertest.Locker) // while order 2 is billed
 		invoices []string
 		want     error // nil: none
 		wantNot  error
 		took     time.Duration
-	}{
+	}
+	check.Each(t, map[string]test{
 		"nobody else": {
 			invoices: []string{"1", "2", "3"}, took: 3 * time.Minute,
 		},
@@ -91,43 +92,37 @@ func TestBill(t *testing.T) {
 			during:   func(l *lockertest.Locker) { l.Expire("billing:c7") },
 			invoices: []string{"1"}, want: locker.ErrLost, wantNot: billing.ErrBusy, took: time.Minute,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // a minute passes at once
-				locks := lockertest.New()
-				s := &store{orders: []string{"1", "2", "3"}}
-				s.before = func(order string) {
-					if order == "2" && tt.during != nil {
-						tt.during(locks)
-					}
+	}, func(t *testing.T, tt test) {
+		synctest.Test(t, func(t *testing.T) { // a minute passes at once
+			locks := lockertest.New()
+			s := &store{orders: []string{"1", "2", "3"}}
+			s.before = func(order string) {
+				if order == "2" && tt.during != nil {
+					tt.during(locks)
 				}
-				if tt.given != nil {
-					tt.given(locks)
-				}
-				begin := time.Now()
-				err := billing.New(locker.Must(holdfast.Wrap(locks, holdfast.Config{})), s).Bill(t.Context(), "c7")
-				if !errors.Is(err, tt.want) || tt.wantNot != nil && errors.Is(err, tt.wantNot) {
-					t.Errorf("Bill returned %v, want %v", err, tt.want)
-				}
-				if took := time.Since(begin); tt.took != 0 && took != tt.took {
-					t.Errorf("Bill took %v, want %v", took, tt.took)
-				}
-				if !slices.Equal(s.invoices, tt.invoices) {
-					t.Errorf("invoices %v, want %v", s.invoices, tt.invoices)
-				}
-				if slices.Contains(s.fences, 0) {
-					t.Errorf("fencing tokens %v", s.fences)
-				}
-			})
+			}
+			if tt.given != nil {
+				tt.given(locks)
+			}
+			begin := time.Now()
+			err := billing.New(locker.Must(holdfast.Wrap(locks, holdfast.Config{})), s).Bill(t.Context(), "c7")
+			if !errors.Is(err, tt.want) || tt.wantNot != nil && errors.Is(err, tt.wantNot) {
+				t.Errorf("Bill returned %v, want %v", err, tt.want)
+			}
+			if took := time.Since(begin); tt.took != 0 && took != tt.took {
+				t.Errorf("Bill took %v, want %v", took, tt.took)
+			}
+			check.EqualSlices(t, "invoices", s.invoices, tt.invoices)
+			if slices.Contains(s.fences, 0) {
+				t.Errorf("fencing tokens %v", s.fences)
+			}
 		})
-	}
+	})
 }
 
 // What does the library ask for? A change of its locks is a change of its interface.
 func TestLocksOfBill(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		locks := lockertest.New()
 		check.Must(t, billing.New(locks, &store{}).Bill(t.Context(), "c7"))
 		calls := locks.Calls()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // deployment is what deployment.yaml has, and nothing else.
@@ -69,8 +71,8 @@ type probe struct {
 	FailureThreshold int `yaml:"failureThreshold"`
 }
 
-// check returns what of the manifest breaks a rule of docs/recipes.md.
-func check(manifest []byte) error {
+// broken returns what of the manifest breaks a rule of docs/recipes.md.
+func broken(manifest []byte) error {
 	var d deployment
 	decoder := yaml.NewDecoder(bytes.NewReader(manifest))
 	decoder.KnownFields(true)
@@ -119,12 +121,8 @@ func check(manifest []byte) error {
 func TestDeployment(t *testing.T) {
 	t.Parallel()
 	manifest, err := os.ReadFile("deployment.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := check(manifest); err != nil {
-		t.Error(err)
-	}
+	check.Must(t, err)
+	check.OK(t, broken(manifest))
 	for _, tt := range []struct{ setting, instead, want string }{
 		{"PeriodSeconds: 45", "PeriodSeconds: 30", "the grace period is below 40s"},
 		{"-longest=30s", "-longest=40s", "the grace period is below 50s"},
@@ -144,7 +142,7 @@ func TestDeployment(t *testing.T) {
 		{"-ttl", "-time-to-live", "not defined"},
 	} {
 		changed := strings.Replace(string(manifest), tt.setting, tt.instead, 1)
-		if err := check([]byte(changed)); changed == string(manifest) || err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := broken([]byte(changed)); changed == string(manifest) || err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("with %q: %v, want: %s", tt.instead, err, tt.want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
@@ -40,22 +41,16 @@ func TestTermination(t *testing.T) {
 	server.Close() // neither probe depends on the lock server
 	for _, path := range []string{"/livez", "/readyz"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		req.Close = true // it keeps no connection
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("%s without a lock server: %s", path, resp.Status)
 		}
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, server.Restart())
 	second.Stop(t, syscall.SIGTERM)
 }
 
