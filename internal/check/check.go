@@ -107,14 +107,6 @@ func OK(tb testing.TB, err error) {
 // ErrOf returns the error of a call whose other result does not matter.
 func ErrOf[T any](_ T, err error) error { return err }
 
-// Equal demands that got is want.
-func Equal[T comparable](tb testing.TB, what string, got, want T) {
-	tb.Helper()
-	if got != want {
-		tb.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
-
 // AtMost demands that got is no greater than most.
 func AtMost[T cmp.Ordered](tb testing.TB, what string, got, most T) {
 	tb.Helper()
