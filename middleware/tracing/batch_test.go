@@ -34,7 +34,7 @@ func (c *counting) Eval(ctx context.Context, s *driver.Script, keys, args []stri
 
 // Several locks are acquired by one command although each is traced, and who is refused one of them
 // is linked to the span in which that was asked for.
-func TestSeveralLocksByOneCommand(t *testing.T) {
+func TestSeveralLocksByOneCommand(t *testing.T) { //nolint:tparallel // overRedis calls it
 	t.Parallel()
 	reqs := []locker.Request{{Name: "{x}a", Note: "nightly", NoWait: true}, {Name: "{x}b"}, {Name: "{x}c"}}
 	for name, tt := range map[string]struct {

@@ -52,7 +52,7 @@ func (m *machine) acquire(t *rapid.T) {
 			what += fmt.Sprintf(", having waited for %v", waited)
 		}
 	}
-	before, among := m.srv.fence(m.T), m.live()
+	before, among := m.srv.fence(), m.live()
 	m.longest = max(m.longest, req.TTL)
 	var lock *locker.Lock
 	s := m.perform(t, what, func(ctx context.Context) (err error) {
@@ -295,7 +295,7 @@ func (m *machine) convert(t *rapid.T) {
 func (m *machine) resume(t *rapid.T) {
 	h := one(t, m.holds)
 	handle := h.handle[rapid.IntRange(0, len(h.handle)-1).Draw(t, "handle")]
-	before := m.srv.fence(m.T)
+	before := m.srv.fence()
 	var lock *locker.Lock
 	s := m.perform(t, fmt.Sprintf("%s := resume %s by its %v handle", m.nextID(), h.id, handle.Mode()), func(ctx context.Context) (err error) {
 		lock, err = locker.Resume(ctx, m.l, handle)

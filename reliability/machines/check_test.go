@@ -102,7 +102,7 @@ func (m *machine) checkKeys(calm bool) {
 		if h.may(now) {
 			n++
 			last = latest(last, h.to)
-			if h.fenced && h.over == nil && m.srv.TTL(counter) < h.deadline.Sub(now)+24*time.Hour-time.Second && m.srv.fence(m.T) != 0 {
+			if h.fenced && h.over == nil && m.srv.TTL(counter) < h.deadline.Sub(now)+24*time.Hour-time.Second && m.srv.fence() != 0 {
 				m.Fatalf("the fence counter lives for %v, %s for %v", m.srv.TTL(counter), h.id, h.deadline.Sub(now))
 			}
 		}

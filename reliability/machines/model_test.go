@@ -150,7 +150,7 @@ func (m *machine) fencedAs(h *hold, before int64, nested bool) {
 		m.Fatalf("%s has the fencing token %d, there was %d before", h.id, got, m.fence)
 	}
 	m.fence, m.tenure = max(m.fence, got), got
-	if now := m.srv.fence(m.T); now < got {
+	if now := m.srv.fence(); now < got {
 		m.Fatalf("%s has the fencing token %d, the counter is %d", h.id, got, now)
 	}
 }

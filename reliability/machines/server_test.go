@@ -88,13 +88,11 @@ func (s *server) reconnect(t *rapid.T) {
 var ping = driver.NewScript(`return 1`)
 
 // fence is the counter, 0 where there is none.
-func (s *server) fence(t *rapid.T) int64 {
+func (s *server) fence() int64 {
 	if !s.Exists(counter) {
 		return 0
 	}
-	text := locker.Must(s.Get(counter))
-	n := locker.Must(strconv.ParseInt(text, 10, 64))
-	return n
+	return locker.Must(strconv.ParseInt(locker.Must(s.Get(counter)), 10, 64))
 }
 
 // end is when the hold with this token ends at the server; zero: there is no such live hold.

@@ -134,30 +134,29 @@ func TestHubBlockedWrite(t *testing.T) {
 // failed, not that the connection was closed.
 func TestHubFailedWrite(t *testing.T) {
 	t.Parallel()
-	for name, closesItself := range map[string]bool{"the hub closes": false, "the client closes": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-				a := subscribe(t, hub, "a")
-				srv.set(func() { srv.writeErr, srv.hasty = io.ErrShortWrite, closesItself })
-				broken := srv.newest()
-				got := <-ask(t.Context(), hub, "b")
-				check.Error(t, "Subscribe", got.err, io.ErrShortWrite)
-				if !broken.isClosed() {
-					t.Error("the connection was not closed")
-				}
-				srv.set(func() { srv.writeErr = nil })
-				check.Advance(time.Second)
-				wantWakeUps(t, "who was there before", a, 1)
-				subscribe(t, hub, "b")
-				srv.newest().hangUp() // the failure of the connection before is over
-				srv.set(func() { srv.silent = true })
-				check.Advance(20 * time.Millisecond)
-				waiting := ask(t.Context(), hub, "c")
-				srv.newest().hangUp()
-				check.Error(t, "Subscribe on the next connection", (<-waiting).err, net.ErrClosed)
-			})
-		})
-	}
+	closers := map[string]bool{"the hub closes": false, "the client closes": true}
+	check.EachInFakeTime(t, closers, func(t *testing.T, closesItself bool) {
+		srv := newServer(t)
+		hub := newHub(t, srv)
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.writeErr, srv.hasty = io.ErrShortWrite, closesItself })
+		broken := srv.newest()
+		got := <-ask(t.Context(), hub, "b")
+		check.Error(t, "Subscribe", got.err, io.ErrShortWrite)
+		if !broken.isClosed() {
+			t.Error("the connection was not closed")
+		}
+		srv.set(func() { srv.writeErr = nil })
+		check.Advance(time.Second)
+		wantWakeUps(t, "who was there before", a, 1)
+		subscribe(t, hub, "b")
+		srv.newest().hangUp() // the failure of the connection before is over
+		srv.set(func() { srv.silent = true })
+		check.Advance(20 * time.Millisecond)
+		waiting := ask(t.Context(), hub, "c")
+		srv.newest().hangUp()
+		check.Error(t, "Subscribe on the next connection", (<-waiting).err, net.ErrClosed)
+	})
 }
 
 // An error of a write that was ended by the hub's own Close is not reported as the cause.

@@ -21,14 +21,12 @@ var (
 // reply.
 func eachKind(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub)) {
 	t.Parallel()
-	for name, kind := range map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-				srv.client = kind
-				f(t, srv, hub)
-			})
-		})
-	}
+	kinds := map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand}
+	check.EachInFakeTime(t, kinds, func(t *testing.T, kind clientKind) {
+		srv := newServer(t)
+		srv.client = kind
+		f(t, srv, newHub(t, srv))
+	})
 }
 
 // A refused channel costs one SUBSCRIBE a minute, and does not affect other channels.
