@@ -27,7 +27,7 @@ func TestManyReadersAreKnownExactly(t *testing.T) {
 		short := []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second}
 		var readers []*locker.Lock
 		largest := 0
-		for step := range effort.Of(500, 750, 5000) {
+		for step := range effort.Of(500, 500, 5000) {
 			crowd, ttls := step/250%2 == 0, long // they come, then they go
 			if step%250 >= 150 {
 				ttls = short
