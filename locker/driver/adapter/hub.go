@@ -21,8 +21,8 @@ const (
 
 // Hub shares one subscriber connection among all subscriptions of a driver. It opens the connection
 // for the first subscription and counts references per channel. If the connection breaks, it opens
-// another one (after 10 ms, doubling to 1 s until one lasts), subscribes again and wakes every
-// listener, since a message may have been missed.
+// another one, subscribes again and wakes every listener, since a message may have been missed. The
+// pause before that is 10 ms. It doubles to 1 s until a connection lasts for twice the next pause.
 //
 // A refusal that is not transient ([driver.Transient]), such as one by the ACL, affects only its
 // own channel: the connection stays open, and for one minute Subscribe returns the refusal at once.

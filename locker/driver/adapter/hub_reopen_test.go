@@ -108,6 +108,20 @@ func TestHubBacksOffFromAFragileServer(t *testing.T) {
 	})
 }
 
+// Connections that break every 50 ms are replaced soon: a waiter has no place in a strict order
+// meanwhile.
+func TestHubReplacesWhatLastsForAWhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+		subscribe(t, hub, "a")
+		for range 100 {
+			check.Advance(40 * time.Millisecond)
+			srv.newest().hangUp()
+			check.Advance(10 * time.Millisecond)
+		}
+		check.Equal(t, "connections", len(srv.dials()), 101)
+	})
+}
+
 var errNoPerm error = adapter.NewServerError("NOPERM this user has no permissions to access one of the channels", io.EOF)
 
 func TestHubRefusedChannel(t *testing.T) {

@@ -22,7 +22,7 @@ func (h *Hub) run() {
 			err = h.receive(feed)
 			refused = driver.CodeOf(err) != "" // it failed one channel, and the next connection has the others
 			_ = feed.Close()                   // it is broken
-			if time.Since(opened) > reopenMax {
+			if time.Since(opened) >= min(2*delay, reopenMax) {
 				delay = reopenMin // it lasted; a server that hangs up at once is dialed ever more slowly
 			}
 		}
