@@ -25,6 +25,7 @@ type conn struct {
 	queued chan struct{} // holds a token after the queue grew
 
 	replies pairing
+	late    sync.WaitGroup // replies that the Filter holds back
 }
 
 func newConn(p *Proxy, client net.Conn) *conn {
@@ -52,6 +53,7 @@ func (c *conn) run() {
 	others.Go(c.sendRequests)
 	c.passReplies()
 	others.Wait()
+	c.late.Wait()
 }
 
 // kill closes both sides at once.
@@ -172,7 +174,7 @@ func (c *conn) passReplies() {
 				mute = true
 			}
 		}
-		if mute {
+		if mute || !c.filter(v) {
 			continue
 		}
 		if err := c.write(c.client, v.Raw); err != nil {

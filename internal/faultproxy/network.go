@@ -4,6 +4,8 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
 // ResetAll closes all connections with a reset (RST) on both sides, as a host does that was
@@ -45,6 +47,31 @@ func (p *Proxy) Slow(pause time.Duration) { p.pause.Store(int64(pause)) }
 // Latency makes the round trip of each request longer by d, from the next request on; 0: no longer.
 // Unlike Delay it holds back no later request: those that are sent together are answered together.
 func (p *Proxy) Latency(d time.Duration) { p.latency.Store(int64(d)) }
+
+// Filter decides on a reply, or a message of Pub/Sub, from the server: for how long the proxy holds it
+// back; negative: forever. What follows it is not held back.
+type Filter func(resp.Value) time.Duration
+
+// Filter makes f decide on all that servers send, from the next reply on; nil: all of it passes at
+// once. The connections stay open. A client misses a reply if f loses or delays one.
+func (p *Proxy) Filter(f Filter) { p.filter.Store(&f) }
+
+// filter reports whether v passes now. If it is late, it passes later.
+func (c *conn) filter(v resp.Value) bool {
+	f := c.p.filter.Load()
+	if f == nil || *f == nil {
+		return true
+	}
+	late := (*f)(v)
+	if late > 0 {
+		c.late.Go(func() {
+			if c.wait(late) {
+				_ = c.write(c.client, v.Raw)
+			}
+		})
+	}
+	return late == 0
+}
 
 // write passes bytes on to one side, unless the connection is half-open.
 func (c *conn) write(to net.Conn, raw []byte) error {

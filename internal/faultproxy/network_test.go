@@ -5,9 +5,12 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/memnet"
+	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
 func TestResetAll(t *testing.T) {
@@ -99,5 +102,59 @@ func TestForget(t *testing.T) {
 		}
 		wantDo(t, client, "x", "ECHO", "x")
 		wait(t, "Hit", kept.Hit())
+	})
+}
+
+// A filter loses or delays single messages, and what follows them passes at once.
+func TestFilter(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, s place) {
+		p := s.proxy(t)
+		client, subscriber := s.dial(t, p.Addr()), s.dial(t, p.Addr())
+		send(t, subscriber, "SUBSCRIBE", "a")
+		receive(t, subscriber)
+		const late = time.Second
+		p.Filter(func(v resp.Value) time.Duration {
+			switch {
+			case len(v.Elems) < 3:
+				return 0
+			case v.Elems[2].Text == "lost":
+				return -1
+			default:
+				return late
+			}
+		})
+		for _, text := range []string{"lost", "late"} {
+			wantDo(t, client, int64(1), "PUBLISH", "a", text)
+		}
+		start := time.Now()
+		wantDo(t, client, "PONG", "PING")
+		wantTook(t, s, start, 0)
+		if got := receive(t, subscriber); got[2] != "late" {
+			t.Fatalf("message %v", got)
+		}
+		wantTook(t, s, start, late)
+		p.Filter(nil)
+		wantDo(t, client, int64(1), "PUBLISH", "a", "lost")
+		if got := receive(t, subscriber); got[2] != "lost" {
+			t.Fatalf("message %v", got)
+		}
+	})
+}
+
+// Closing the proxy ends what it holds back.
+func TestCloseDropsLateReplies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := mini(t, memnet.New())
+		p := s.proxy(t)
+		client := s.dial(t, p.Addr())
+		p.Filter(func(resp.Value) time.Duration { return time.Hour })
+		send(t, client, "PING")
+		synctest.Wait()
+		start := time.Now()
+		p.Close()
+		wantTook(t, s.place, start, 0)
+		wantClosed(t, client)
 	})
 }

@@ -25,6 +25,7 @@ type Proxy struct {
 	gate    gate         // what is passed on goes through it
 	pause   atomic.Int64 // between the pieces of what is slow
 	latency atomic.Int64 // from the arrival of a request until it is sent on
+	filter  atomic.Pointer[Filter]
 
 	mu       sync.Mutex
 	target   string
