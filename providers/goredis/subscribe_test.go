@@ -90,7 +90,7 @@ func TestPubSubDoesNotReconnectByItself(t *testing.T) {
 			check.Must(t, err)
 			<-sub.Wake() // of the first confirmation
 			for n := 1; n <= 3; n++ {
-				<-time.After(5 * time.Second)
+				<-time.After(4 * time.Second) // the hub probes after 5 s
 				mu.Lock()
 				if len(conns) != n*each {
 					t.Fatalf("%d connections were dialed, want %d", len(conns), n*each)
@@ -101,7 +101,7 @@ func TestPubSubDoesNotReconnectByItself(t *testing.T) {
 				mu.Unlock()
 				<-sub.Wake()
 			}
-			<-time.After(5 * time.Second)
+			<-time.After(4 * time.Second)
 			if n := f.count("SUBSCRIBE"); n != 4 {
 				t.Errorf("subscribed %d times, want 4", n)
 			}

@@ -27,8 +27,9 @@ const (
 // A refusal that is not transient ([driver.Transient]), such as one by the ACL, affects only its
 // own channel: the connection stays open, and for one minute Subscribe returns the refusal at once.
 //
-// While a connection is half open, wake-ups can be lost without notice, so a listener needs a timer
-// of its own.
+// While a connection is half open, wake-ups are lost. The hub notices that within ten seconds: it
+// subscribes again to one of its channels five seconds after the latest answer, and opens another
+// connection if that is not answered within five more. So a listener needs a timer of its own.
 type Hub struct {
 	open   func(ctx context.Context) (Feed, error)
 	shards *shards         // nil: PUBLISH reaches all subscriptions
@@ -53,7 +54,7 @@ type Hub struct {
 	wrote sync.Cond // broadcast as writing ends
 	broke error     // why the hub closed feed, if it did
 
-	silence *time.Timer // runs while pending is not empty; nil before
+	silence *time.Timer // runs while pending or topics is not empty; nil before
 	heard   time.Time   // when a SUBSCRIBE was answered last, or the first one was sent
 }
 
@@ -72,6 +73,7 @@ type order struct {
 // topic is a channel that the hub is, or wants to be, subscribed to.
 type topic struct {
 	listeners map[*listener]struct{}
+	on        Feed          // where it was confirmed last
 	settled   chan struct{} // closed at the first confirmation or at failure
 	isSettled bool
 	err       error // why it failed; the topic has left the hub then
@@ -220,5 +222,8 @@ func (l *listener) Close() error {
 	}
 	delete(h.topics, l.channel)
 	h.send(order{channel: l.channel, stop: true})
+	if len(h.topics)+len(h.pending) == 0 {
+		h.await()
+	}
 	return nil
 }

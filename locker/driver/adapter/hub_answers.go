@@ -60,6 +60,7 @@ func (h *Hub) answered(o order, err error) error {
 		}
 		return err
 	}
+	t, expected := h.topics[o.channel], h.pending[o.channel] > 0
 	h.pending[o.channel]--
 	waiting := h.pending[o.channel] > 0
 	if !waiting {
@@ -69,10 +70,16 @@ func (h *Hub) answered(o order, err error) error {
 	if waiting { // the answer was for an earlier SUBSCRIBE, cancelled since: it proves nothing
 		return nil
 	}
+	if t != nil && err == nil {
+		if expected && t.on == h.feed { // it stood already: this was a probe
+			return nil
+		}
+		t.on = h.feed
+	}
 	if h.owner != nil {
 		if err != nil {
 			h.fail(only(o.channel), err)
-		} else if t := h.topics[o.channel]; t != nil {
+		} else if t != nil {
 			t.settle()
 			h.owner.confirmed(h, o.channel)
 		}
@@ -82,7 +89,7 @@ func (h *Hub) answered(o order, err error) error {
 	if final {
 		h.remember(o.channel, err)
 	}
-	switch t := h.topics[o.channel]; {
+	switch {
 	case t == nil:
 	case err == nil:
 		t.settle()

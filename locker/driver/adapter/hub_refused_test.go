@@ -38,7 +38,7 @@ func TestHubRemembersRefusedChannels(t *testing.T) {
 		for range 100 {
 			_, err := hub.Subscribe(t.Context(), "bad")
 			check.Error(t, "Subscribe to a forbidden channel", err, errNoPerm)
-			check.Advance(100 * time.Millisecond)
+			check.Advance(40 * time.Millisecond)
 		}
 		subscribe(t, hub, "b")
 		f := srv.newest()

@@ -86,6 +86,29 @@ func TestHubConfirmsAgain(t *testing.T) {
 	})
 }
 
+// A connection on which a server answers no more is replaced within ten seconds, though nobody
+// subscribes meanwhile.
+func TestHubNoticesAHalfOpenConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+		a := subscribe(t, hub, "a")
+		first := srv.newest()
+		check.Advance(9 * time.Second)
+		wantSent(t, first, "+a", "+a")
+		wantWakeUps(t, "by a probe", a, 0)
+		srv.set(func() { srv.silent = true })
+		check.Advance(6 * time.Second)
+		wantSent(t, first, "+a", "+a", "+a")
+		wantDials(t, srv, 1)
+		srv.set(func() { srv.silent = false })
+		check.Advance(4*time.Second + 20*time.Millisecond)
+		wantDials(t, srv, 2)
+		wantWakeUps(t, "on the new connection", a, 1)
+		check.OK(t, a.Close())
+		check.Advance(time.Minute)
+		wantSent(t, srv.newest(), "+a", "-a")
+	})
+}
+
 // A server that accepts connections and hangs up, as one with too many clients does, is not dialed
 // every 10 ms.
 func TestHubBacksOffFromAFragileServer(t *testing.T) {

@@ -30,28 +30,36 @@ func (h *Hub) send(o order) {
 	}
 }
 
-// await restarts the timer for the next answer to a SUBSCRIBE, or stops it if none is pending. The
-// mutex is held.
+// await restarts the timer for the next answer to a SUBSCRIBE. It stops it if none is pending and
+// nobody listens. The mutex is held.
 func (h *Hub) await() {
-	switch h.heard = time.Now(); {
-	case len(h.pending) == 0 && h.silence != nil:
+	h.heard = time.Now()
+	switch idle := len(h.pending) == 0 && (h.feed == nil || len(h.topics) == 0); {
+	case idle && h.silence != nil:
 		h.silence.Stop()
-	case len(h.pending) == 0:
+	case idle:
 	case h.silence == nil:
-		h.silence = time.AfterFunc(openTimeout, h.giveUp)
+		h.silence = time.AfterFunc(openTimeout, h.probe)
 	default:
 		h.silence.Reset(openTimeout)
 	}
 }
 
-// giveUp closes a feed on which a SUBSCRIBE was not answered in time: the connection is half open,
-// or the server is frozen.
-func (h *Hub) giveUp() {
+// probe is called openTimeout after the latest answer. It subscribes once more to a channel that
+// stands, to learn whether the connection is half open. If an answer is due already, it closes the
+// feed: it is half open, or the server is frozen.
+func (h *Hub) probe() {
 	h.mu.Lock()
 	feed := h.feed
 	silent := feed != nil && len(h.pending) > 0 && time.Since(h.heard) >= openTimeout
-	if silent {
+	switch {
+	case silent:
 		h.broke = cmp.Or(h.broke, errSilent)
+	case feed != nil && len(h.pending) == 0:
+		for channel := range h.topics {
+			h.send(order{channel: channel})
+			break
+		}
 	}
 	h.mu.Unlock()
 	if silent {

@@ -50,7 +50,7 @@ func (s *shards) at(h *Hub, channel string) *shardChannel {
 // retry plans to add c again, after err. The mutex is held.
 func (s *shards) retry(channel string, c *shardChannel, err error) {
 	now := time.Now()
-	if c.confirmed && now.Sub(c.since) > reopenMax {
+	if c.confirmed && now.Sub(c.since) >= min(2*c.delay, reopenMax) {
 		c.delay = reopenMin
 	}
 	c.master, c.confirmed, c.fresh = "", false, now
