@@ -56,6 +56,16 @@ type Filter func(resp.Value) time.Duration
 // once. The connections stay open. A client misses a reply if f loses or delays one.
 func (p *Proxy) Filter(f Filter) { p.filter.Store(&f) }
 
+// Messages returns a Filter that holds back messages of Pub/Sub for d; negative: forever.
+func Messages(d time.Duration) Filter {
+	return func(v resp.Value) time.Duration {
+		if len(v.Elems) == 3 && (v.Elems[0].Text == "message" || v.Elems[0].Text == "smessage") {
+			return d
+		}
+		return 0
+	}
+}
+
 // filter reports whether v passes now. If it is late, it passes later.
 func (c *conn) filter(v resp.Value) bool {
 	f := c.p.filter.Load()

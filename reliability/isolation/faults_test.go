@@ -132,16 +132,6 @@ func filtered(f faultproxy.Filter) func(*process) {
 	return onLinks(func(l *faultproxy.Proxy) { l.Filter(f) })
 }
 
-// messages returns a Filter that holds back messages for d; negative: forever.
-func messages(d time.Duration) faultproxy.Filter {
-	return func(v resp.Value) time.Duration {
-		if len(v.Elems) == 3 && v.Elems[0].Text == "message" {
-			return d
-		}
-		return 0
-	}
-}
-
 // pingsOnly loses all but the answers to PING.
 func pingsOnly(v resp.Value) time.Duration {
 	if v.Text == "PONG" || len(v.Elems) > 0 && v.Elems[0].Text == "pong" {

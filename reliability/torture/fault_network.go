@@ -27,6 +27,12 @@ var networkFaults = []fault{
 		p.ResetAll()
 		return nil
 	})},
+	{kind: "messages lost", at: proxied, do: onProxy(func(ctx context.Context, d *disturber, p *faultproxy.Proxy) error {
+		return d.filter(ctx, p, -1)
+	})},
+	{kind: "messages late", at: proxied, do: onProxy(func(ctx context.Context, d *disturber, p *faultproxy.Proxy) error {
+		return d.filter(ctx, p, 3*time.Second)
+	})},
 	{kind: "network frozen", at: proxied, do: onProxy(func(ctx context.Context, d *disturber, p *faultproxy.Proxy) error {
 		p.Freeze()
 		defer p.Thaw()
@@ -52,6 +58,14 @@ var networkFaults = []fault{
 		d.wait(ctx)
 		return nil
 	})},
+}
+
+// filter holds back the messages of Pub/Sub, while commands work.
+func (d *disturber) filter(ctx context.Context, p *faultproxy.Proxy, by time.Duration) error {
+	p.Filter(faultproxy.Messages(by))
+	defer p.Filter(nil)
+	d.wait(ctx)
+	return nil
 }
 
 // onProxy returns a fault of one proxy.
