@@ -44,7 +44,11 @@ func (t *caseT) quorumOf(nodes []locker.Locker, need int) locker.Locker {
 	if t.h.NewQuorum != nil {
 		newQuorum = t.h.NewQuorum
 	}
-	l, err := newQuorum(nodes, need, t.timeouts())
+	bound := t.timeouts()
+	if !t.inFakeTime() {
+		bound.Attempt /= 3 // that of a quorum is three times as long, and a case awaits two of them
+	}
+	l, err := newQuorum(nodes, need, bound)
 	t.OK(err, "Harness.NewQuorum")
 	return l
 }
