@@ -68,18 +68,21 @@ func converting(convert operates) operates {
 	}
 }
 
-// redated is middleware whose Locks have another Deadline.
+// redated is middleware whose Locks have another Deadline until they are renewed.
 func redated(deadline func(ctx context.Context, lock *locker.Lock) time.Time) locker.Middleware {
 	return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
 		lock, err := inner.Acquire(ctx, req)
 		if err != nil {
 			return nil, err
 		}
-		return locker.NewLock(ctx, lease.Grant{
-			Name: req.Name, Owner: lock.Owner(), Token: lease.NewToken(), TTL: lock.TTL(), Deadline: deadline(ctx, lock),
-		}, leaseFunc(func(ctx context.Context, _ lease.Op) (lease.Term, error) { return lease.Term{}, lock.Release(ctx) })), nil
+		g := lock.Handle().Grant()
+		g.Deadline = deadline(ctx, lock)
+		return locker.NewLock(ctx, g, lock.Hold().Lease()), nil
 	})
 }
+
+// ownDeadline is the Deadline that lock has.
+func ownDeadline(_ context.Context, lock *locker.Lock) time.Time { return lock.Deadline() }
 
 // fromReply is the Deadline of a lease that counts from the answer.
 func fromReply(_ context.Context, lock *locker.Lock) time.Time {
@@ -90,8 +93,8 @@ func fromReply(_ context.Context, lock *locker.Lock) time.Time {
 func TestMutantsAround(t *testing.T) {
 	t.Parallel()
 	m, sound := mutants{T: t}, &Harness{Dial: plain}
-	add := func(name string, around locker.Middleware, caught ...string) {
-		m.add(name, &Harness{Dial: plain, Around: around}, sound, caught...)
+	add := func(name string, around locker.Middleware, caught string) {
+		m.add(name, &Harness{Dial: plain, Around: around}, sound, caught)
 	}
 	cut := func(text string) string { return text[:min(len(text), 1024)] }
 	add("names in lower case", corrects(func(req *locker.Request) { req.Name = strings.ToLower(req.Name) }),
@@ -108,9 +111,13 @@ func TestMutantsAround(t *testing.T) {
 			return l.Acquire(context.WithoutCancel(ctx), req)
 		}), "an ended context acquires nothing")
 	add("a refusal that names nobody", acquires(anonymous), "a refusal names the holder")
-	add("a lease that counts from the answer", redated(fromReply),
+	redate := func(name string, deadline func(context.Context, *locker.Lock) time.Time, caught ...string) {
+		dated := &Harness{Dial: plain, Around: redated(ownDeadline)}
+		m.add(name, &Harness{Dial: plain, Around: redated(deadline)}, dated, caught...)
+	}
+	redate("a lease that counts from the answer", fromReply,
 		"a slow reply is waited for", "an acquire whose reply is lost succeeds")
-	add("a lock without a Deadline", redated(func(context.Context, *locker.Lock) time.Time { return time.Time{} }),
+	redate("a lock without a Deadline", func(context.Context, *locker.Lock) time.Time { return time.Time{} },
 		"Done closes with the server frozen", "a lease ends by itself", "a lock past its Deadline is lost",
 		"Do ends its work with the lease")
 	add("an undo that wakes", operating(releasing), "an undone acquire wakes nobody")
