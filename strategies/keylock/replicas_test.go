@@ -40,6 +40,7 @@ func TestAcquireFoundToBeDoneIsConfirmed(t *testing.T) {
 		req := locker.Request{Name: name, Fenced: true}
 		b.drv.Then(plan...)
 		wantNone(t, locker.Must(b.Acquire(t.Context(), req)).Release(t.Context()))
+		sleep(2 * time.Minute) // for the clean-up, which the next plan is not for
 		b.frozen.Store(true)
 		b.drv.Then(plan...)
 		wantShortfall(t, check.ErrOf(b.Acquire(t.Context(), req)))
