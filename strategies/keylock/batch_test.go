@@ -410,6 +410,7 @@ func TestBatchOfSeveralSlots(t *testing.T) {
 
 // Under Fair a name that is kept for a waiter is not free for others.
 func TestBatchIsFair(t *testing.T) {
+	t.Parallel()
 	check.EachInFakeTime(t, fairLocks, func(t *testing.T, open opener) {
 		b := benchOf(t, open)
 		reqs := batchOf(3)

@@ -242,6 +242,7 @@ func (m *miscounts) EvalMany(context.Context, []driver.Call) []driver.Result { r
 
 // A batch with the wrong number of results renews nothing.
 func TestBatchWithTheWrongNumberOfResults(t *testing.T) {
+	t.Parallel()
 	yes := driver.Result{Reply: locker.Must(driver.NewReply(int64(1)))}
 	tests := map[string][]driver.Result{"none": nil, "too few": {yes}, "too many": {yes, yes, yes}}
 	check.EachInFakeTime(t, tests, func(t *testing.T, results []driver.Result) {

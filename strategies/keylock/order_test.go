@@ -14,6 +14,7 @@ import (
 // With a strict order a free lock is not kept for a waiter that does not listen any more, and the
 // first waiter may have it however late it tries.
 func TestStrictOrderLetsAWaiterIn(t *testing.T) {
+	t.Parallel()
 	check.EachInFakeTime(t, map[string]opener{
 		"single": fairLocks["single"], "reentrant": fairLocks["reentrant"],
 	}, func(t *testing.T, open opener) {

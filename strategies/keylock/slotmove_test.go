@@ -34,6 +34,7 @@ func (d splitSlot) EvalAcked(
 
 // While the keys of the lock and of its queue are on two nodes, locks work without the queue.
 func TestSlotOnTheMove(t *testing.T) {
+	t.Parallel()
 	tests := map[string]single.Config{"default": {}, "fair": {Fair: true}, "replicas": {MinReplicas: 1}}
 	check.EachInFakeTime(t, tests, func(t *testing.T, cfg single.Config) {
 		l := locker.Must(single.New(splitSlot{clients.OpenMemory(t, clients.NewMemory(t))}, cfg))

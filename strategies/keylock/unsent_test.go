@@ -36,6 +36,7 @@ func (d *stuck) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 // A release that could not be sent in time is sent again. It is a success only if the first send
 // that may have ended the hold began before the Deadline.
 func TestReleaseNotSentInTime(t *testing.T) {
+	t.Parallel()
 	type test struct {
 		held      time.Duration // until the release
 		losesNext bool

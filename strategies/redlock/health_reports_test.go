@@ -42,6 +42,7 @@ func (r *reported) ctx(ctx context.Context, trace string) context.Context {
 // A Trace that was told of a failure is told of the recovery, and no other is, whichever call
 // notices either.
 func TestNodeReportsArePaired(t *testing.T) {
+	t.Parallel()
 	type call struct {
 		trace string
 		node  int

@@ -33,6 +33,7 @@ func (o odd) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, err
 
 // A lock that has ended or has another mode, or the zero Lock, does not count toward the quorum.
 func TestOddLocksDoNotCount(t *testing.T) {
+	t.Parallel()
 	check.EachInFakeTime(t, map[string]func(*locker.Lock) *locker.Lock{
 		"lost":     func(l *locker.Lock) *locker.Lock { l.Hold().MarkLost(errDown); return l },
 		"released": func(l *locker.Lock) *locker.Lock { _ = l.Release(bg); return l },

@@ -17,6 +17,7 @@ import (
 // Three Lockers for one server are no quorum, and it is said that they are one server, not that
 // another holds the lock.
 func TestNodesThatAreOneServer(t *testing.T) {
+	t.Parallel()
 	check.EachInFakeTime(t, map[string]func(driver.Driver) locker.Locker{
 		"single": func(drv driver.Driver) locker.Locker { return locker.Must(single.New(drv, single.Config{})) },
 		"rwhash": func(drv driver.Driver) locker.Locker { return locker.Must(rwhash.New(drv, rwhash.Config{})) },

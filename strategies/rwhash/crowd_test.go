@@ -82,6 +82,7 @@ func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
 
 // No one waits for long, in one process or in many.
 func TestNobodyStarves(t *testing.T) {
+	t.Parallel()
 	lasts := effort.Of(2*time.Second, 2*time.Second, 30*time.Second)
 	check.EachInFakeTime(t, map[string]int{"one process": 1, "many": 32}, func(t *testing.T, processes int) {
 		m := clients.NewMemory(t)

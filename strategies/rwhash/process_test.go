@@ -16,6 +16,7 @@ import (
 // A reader does not wait longer behind a writer of its own process than behind one of another.
 // Neither does a reader whose process holds the lock already.
 func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
+	t.Parallel()
 	const turn = time.Second
 	type test struct {
 		nested bool // the writer waits for a reader of its own process, for whom the new reader works

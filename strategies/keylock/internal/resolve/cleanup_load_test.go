@@ -143,6 +143,7 @@ func TestFrozenNodeDelaysNoKnownHold(t *testing.T) {
 // TestRefusedRemovals checks that removals of holds known to be there are repeated within the
 // budget while a server refuses them, and that all are removed soon after.
 func TestRefusedRemovals(t *testing.T) {
+	t.Parallel()
 	check.EachInFakeTime(t, map[string]error{
 		"read-only replica": serverError("READONLY You can't write against a read only replica."),
 		"no connection":     driver.NotSent(errors.New("connection refused")),
@@ -171,6 +172,7 @@ func TestRefusedRemovals(t *testing.T) {
 // TestCloseWaitsBesideARelease checks that Close waits for the clean-up of an acquire under way
 // where a release of unknown outcome, which Close does not wait for, runs the cleaner.
 func TestCloseWaitsBesideARelease(t *testing.T) {
+	t.Parallel()
 	check.EachInFakeTime(t, map[string]bool{"alone": false, "released": true}, func(t *testing.T, released bool) {
 		var removed atomic.Bool
 		s := newServer(func(_ context.Context, key string, _ int) (bool, error) {

@@ -16,6 +16,7 @@ import (
 
 // Contract 5: the clean-up of an open acquire repeats from 10 ms doubling to 1 s.
 func TestCleanUp(t *testing.T) {
+	t.Parallel()
 	never := func(int) (bool, error) { return false, nil }
 	type test struct {
 		open  int
@@ -60,6 +61,7 @@ func TestCleanUp(t *testing.T) {
 
 // An answer that comes late ends the clean-up, or has it remove the hold at once.
 func TestCleanUpHearsLateAnswers(t *testing.T) {
+	t.Parallel()
 	type test struct {
 		after time.Duration
 		set   bool
@@ -116,6 +118,7 @@ func (setting) ReadLate(v any) resolve.Verdict { return late{}.ReadLate(v) }
 // However much there is to clean up at a driver, it costs few goroutines, few calls at once and few
 // scripts per second, and each residue is looked after.
 func TestCleanUpIsBounded(t *testing.T) {
+	t.Parallel()
 	check.EachInFakeTime(t, map[string]bool{"batched": true, "one by one": false}, func(t *testing.T, batched bool) {
 		const n = 500
 		s := newServer(func(context.Context, string, int) (bool, error) {
@@ -177,6 +180,7 @@ func TestCleanUpBesideSilence(t *testing.T) {
 // Close makes a clean-up try once more and waits for it. A try that was answered may have passed
 // what was sent before, so another one follows.
 func TestCleanUpEndsWithClose(t *testing.T) {
+	t.Parallel()
 	type test struct {
 		reply func(closing bool, n int) (bool, error)
 		tries int

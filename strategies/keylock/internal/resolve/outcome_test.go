@@ -45,6 +45,7 @@ func (s *script) Send(ctx context.Context) error {
 }
 
 func TestResolve(t *testing.T) {
+	t.Parallel()
 	unknown := []error{locker.ErrUnknownOutcome}
 	noperm, loading, again := serverError("NOPERM no"), serverError("LOADING wait"), serverError("TRYAGAIN moving")
 	odd := serverError("ERR odd")
@@ -119,6 +120,7 @@ func TestResolve(t *testing.T) {
 
 // Only a release, which its caller cannot repeat, is resent after a timeout without a send.
 func TestResolveUnsentInTime(t *testing.T) {
+	t.Parallel()
 	late := driver.NotSent(context.DeadlineExceeded)
 	type test struct {
 		answers  []error
