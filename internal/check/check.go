@@ -1,5 +1,5 @@
-// Package check has what tests of many packages share: tables of tests, in real or fake time, and
-// what is demanded of errors and channels.
+// Package check has the helpers that tests of many packages share: tables of tests, in real or fake
+// time, and checks of errors, values, bounds and durations.
 package check
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Each runs f as a parallel subtest for each entry of a table.
+// Each runs f as a parallel subtest for each entry of a table. The test itself calls t.Parallel.
 func Each[T any](t *testing.T, tests map[string]T, f func(t *testing.T, tt T)) {
 	t.Helper()
 	for name, tt := range tests {
@@ -44,7 +44,7 @@ func Advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// Took demands that what began at start took exactly want, on the clock of a bubble.
+// Took demands that exactly want has passed since start, on the clock of a bubble.
 func Took(tb testing.TB, what string, start time.Time, want time.Duration) {
 	tb.Helper()
 	if took := time.Since(start); took != want {
@@ -75,7 +75,7 @@ func Error(tb testing.TB, what string, err error, want ...error) {
 	}
 }
 
-// Is is Error for an error that says what it is about.
+// Is is Error without a description.
 func Is(tb testing.TB, err error, want ...error) {
 	tb.Helper()
 	Error(tb, "error", err, want...)
@@ -165,12 +165,12 @@ func unequal(tb testing.TB, what string, got, want any) {
 }
 
 // Panics demands that f panics with want, or with any value if want is nil.
-func Panics(t *testing.T, want any, f func()) {
-	t.Helper()
+func Panics(tb testing.TB, want any, f func()) {
+	tb.Helper()
 	defer func() {
-		t.Helper()
+		tb.Helper()
 		if got := recover(); got == nil || want != nil && got != want {
-			t.Errorf("panic with %v, want %v", got, want)
+			tb.Errorf("panic with %v, want %v", got, want)
 		}
 	}()
 	f()
