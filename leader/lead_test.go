@@ -126,7 +126,7 @@ func TestLeadEndsLate(t *testing.T) {
 		l := lockertest.New()
 		var inside atomic.Int32
 		lead := func(ctx context.Context, _ int64) error {
-			check.Equal(t, "lead", inside.Add(1), 1)
+			check.Equal(t, "Leads at once", inside.Add(1), 1)
 			defer inside.Add(-1)
 			<-ctx.Done()
 			time.Sleep(late) //nolint:forbidigo // fake time

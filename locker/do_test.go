@@ -136,7 +136,7 @@ func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
 				err := locker.DoAll(t.Context(), all, named("a", "b"), func(context.Context, *locker.Locks) error { end(); return nil })
 				t.Errorf("DoAll returned %v", err)
 			})
-			check.Equal(t, "DoAll panicked with", got, want)
+			check.Equal(t, "panic of DoAll", got, want)
 			all.wantLog(t, "+a +b -b -a")
 		}
 	}

@@ -134,7 +134,7 @@ func TestParseHandleRefuses(t *testing.T) {
 	}, func(t *testing.T, text string) {
 		h, err := locker.ParseHandle(text)
 		wantInvalid(t, "ParseHandle", err)
-		check.Equal(t, "beside the error", h, locker.Handle{})
+		check.Equal(t, "Handle beside the error", h, locker.Handle{})
 		if err != nil && strings.Contains(err.Error(), body[:10]) {
 			t.Errorf("error %q repeats the text, which holds the token", err)
 		}

@@ -45,7 +45,7 @@ func TestMinHoldOfRelease(t *testing.T) {
 		}
 		time.Sleep(tt.work) //nolint:forbidigo // fake time
 		rest := (max(tt.minHold-tt.work, 0) + time.Millisecond - 1).Truncate(time.Millisecond)
-		check.Equal(t, "the Handle has a MinHold of", lock.Handle().Grant().MinHold, rest)
+		check.Equal(t, "MinHold of the Handle", lock.Handle().Grant().MinHold, rest)
 		if tt.drop {
 			lock.DropMinHold()
 		}
@@ -69,7 +69,7 @@ func TestAcquireAllThatFailsKeepsNoName(t *testing.T) {
 	l.Forget("b")
 	reqs = append(reqs, locker.Request{Name: "a", TTL: time.Minute})
 	locks := locker.Must(locker.AcquireAll(t.Context(), l, reqs))
-	check.Equal(t, "the TTL of two requests", locks.All()[0].TTL(), time.Hour)
+	check.Equal(t, "TTL of two requests, of which one has a MinHold", locks.All()[0].TTL(), time.Hour)
 	check.Error(t, "Release", locks.Release(t.Context()))
 	if _, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); !errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("the name is free before MinHold: %v", err)

@@ -103,7 +103,7 @@ func blockedReports(t *testing.T, batch any) {
 	if !slices.Contains(got, "blocked done") {
 		t.Error("AfterDone waits for a callback of its lock that blocks")
 	}
-	check.Equal(t, "renewals of the other lock were reported", count(got, "well renewed true"), 102)
+	check.Equal(t, "reported renewals of the other lock", count(got, "well renewed true"), 102)
 	close(free)
 	synctest.Wait()
 	got = slices.DeleteFunc(told.read(), func(s string) bool { return s[:4] != "bloc" || s == "blocked done" })

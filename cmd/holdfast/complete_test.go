@@ -32,9 +32,9 @@ func TestCompleteName(t *testing.T) {
 			t.Errorf("%s: completed to %q", command, out)
 		}
 	}
-	check.Equal(t, "a name with a star is completed to", complete(at(s.Addr()), "who", "complete*"), "complete*\n:4\n")
-	check.Equal(t, "a second name is completed to", complete(at(s.Addr()), "who", "other", ""), ":4\n")
-	check.Equal(t, "without a login names are completed to", complete(at("user:wrong@"+s.Addr()), "who", ""), ":4\n")
+	check.Equal(t, "completion of a name with a star", complete(at(s.Addr()), "who", "complete*"), "complete*\n:4\n")
+	check.Equal(t, "completion of a second name", complete(at(s.Addr()), "who", "other", ""), ":4\n")
+	check.Equal(t, "completion without a login", complete(at("user:wrong@"+s.Addr()), "who", ""), ":4\n")
 	check.Must(t, s.Freeze())
 	for _, client := range clientNames() {
 		if out := complete(append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "who", ""); out != ":4\n" {

@@ -42,7 +42,7 @@ func TestHint(t *testing.T) {
 		servers := locker.Must(o.credentials())
 		check.Equal(t, test.name+": hint", hint(t.Context(), test.err, servers...), test.want)
 	}
-	check.Equal(t, "before the servers are known, hint", hint(t.Context(), moved), "")
+	check.Equal(t, "hint before the servers are known", hint(t.Context(), moved), "")
 }
 
 // What is in a pipe cannot be read again.

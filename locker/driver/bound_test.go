@@ -57,7 +57,7 @@ func TestBoundEndsAtItsDeadline(t *testing.T) {
 		check.Advance(3*time.Second - 1)
 		wantEnd(b, t, "just before", nil)
 		<-b.Done()
-		check.Took(t, "the end of Done", start, 3*time.Second)
+		check.Took(t, "the wait for Done", start, 3*time.Second)
 		wantEnd(b, t, "at the deadline", context.DeadlineExceeded)
 		b.Stop()
 		wantEnd(b, t, "after Stop", context.DeadlineExceeded)
@@ -86,7 +86,7 @@ func TestBoundTakesTheSoonerDeadline(t *testing.T) {
 				t.Errorf("over %s: Deadline in %v, want the parent's", name, d.Sub(start))
 			}
 			<-b.Done()
-			check.Took(t, "the end of Done over "+name, start, time.Second)
+			check.Took(t, "the wait for Done over "+name, start, time.Second)
 			wantEnd(b, t, "over "+name, context.DeadlineExceeded)
 		}
 	})

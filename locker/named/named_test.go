@@ -150,7 +150,7 @@ func TestMaxWaitIsOne(t *testing.T) {
 		want(t, "Lock", s.Lock(t.Context(), "a"))
 		time.AfterFunc(700*time.Millisecond, func() { want(t, "Unlock", s.Unlock(t.Context(), "a")) })
 		want(t, "a second Lock", s.Lock(t.Context(), "a"))
-		check.Equal(t, "the acquire may take", got, 300*time.Millisecond)
+		check.Equal(t, "MaxWait of the acquire", got, 300*time.Millisecond)
 		want(t, "Unlock", s.Unlock(t.Context(), "a"))
 	})
 }

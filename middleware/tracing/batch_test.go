@@ -63,7 +63,7 @@ func TestSeveralLocksByOneCommand(t *testing.T) { //nolint:tparallel // overRedi
 				if err != nil || drv.sent.Load() != 1 {
 					t.Fatalf("AcquireAll: %v after %d commands, want 1", err, drv.sent.Load())
 				}
-				check.Equal(t, "spans have ended", len(p.Ended()), len(reqs))
+				check.Equal(t, "ended spans", len(p.Ended()), len(reqs))
 				_, err = waiter.locker.Acquire(t.Context(), locker.Request{Name: "{x}a", NoWait: true})
 				if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != "nightly" {
 					t.Errorf("refused with %v", err)

@@ -100,7 +100,7 @@ func TestHolds(t *testing.T) {
 				s := r.only(t, "hold lock")
 				want(t, s, tt.attrs, tt.status)
 				equal(t, "events", events(s), tt.events)
-				check.Equal(t, "lasted", s.EndTime().Sub(s.StartTime()), tt.lasts)
+				check.Equal(t, "duration of the span", s.EndTime().Sub(s.StartTime()), tt.lasts)
 			})
 		})
 	}

@@ -59,7 +59,7 @@ func TestAbandonedCommandIsNeverExecuted(t *testing.T) {
 					if s.refused.Load() == 0 {
 						t.Error("the abandoned command has not come to the server: the test shows nothing")
 					}
-					check.Equal(t, "abandoned scripts were sent again by source", f.count("EVAL"), 0)
+					check.Equal(t, "abandoned scripts sent again by source", f.count("EVAL"), 0)
 					if open, dialed := f.conns.Load(), f.dialed.Load(); open != dialed {
 						t.Errorf("%d of %d connections are still open, want all", open, dialed)
 					}
@@ -142,7 +142,7 @@ func TestServerRefusesAbandonedCommand(t *testing.T) {
 				t.Errorf("command %d of %d was executed", i, len(errs))
 			}
 		}
-		check.Equal[any](t, "keys were written", server.MustCommand(t, "DBSIZE"), int64(0))
+		check.Equal[any](t, "keys written", server.MustCommand(t, "DBSIZE"), int64(0))
 		stats := fmt.Sprint(server.MustCommand(t, "INFO", "commandstats"))
 		if tt.late != "eval" && strings.Contains(stats, "cmdstat_eval:") {
 			t.Error("an abandoned script was sent again by source")
@@ -150,7 +150,7 @@ func TestServerRefusesAbandonedCommand(t *testing.T) {
 		late.on.Store(false)
 		before := dialed.Load()
 		check.Error(t, "afterwards", operations[tt.operation](t.Context(), drv))
-		check.Equal(t, "connections were dialed again", dialed.Load()-before, 0)
+		check.Equal(t, "connections dialed again", dialed.Load()-before, 0)
 	})
 }
 

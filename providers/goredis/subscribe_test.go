@@ -132,6 +132,6 @@ func TestLateConnectionIsClosed(t *testing.T) {
 		check.Must(t, drv.Close())
 		<-time.After(2 * patience)
 		synctest.Wait()
-		check.Equal(t, "connections are open", f.conns.Load(), 0)
+		check.Equal(t, "open connections", f.conns.Load(), 0)
 	})
 }

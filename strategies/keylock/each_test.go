@@ -48,7 +48,7 @@ func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 				check.Equal(t, "has a fence", locks.All()[0].Fence() > 0, fenced)
 				for _, lock := range locks.All() {
 					from := lock.Deadline().Sub(start) - batchTTL + drift
-					check.Within(t, "what the Deadline counts from", from, tt.from, tt.from+20*time.Millisecond)
+					check.Within(t, "start of the lease, after the first send", from, tt.from, tt.from+20*time.Millisecond)
 					check.Equal(t, "holds", locker.Must(locker.Inspect(t.Context(), b.Locker, lock.Name())).Holds, 1)
 				}
 				wantNone(t, locks.Release(t.Context()))

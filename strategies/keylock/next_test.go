@@ -87,7 +87,7 @@ func wantOthers(t *testing.T, held *locker.Lock, op lease.Op, want lease.Others)
 	t.Helper()
 	term, err := leaseOf(held).Do(t.Context(), op)
 	wantNone(t, err)
-	check.Equal(t, "the release found out", term.Others, want)
+	check.Equal(t, "what the release found out", term.Others, want)
 }
 
 // If a waiter gives up that a release counted on, a second release passes the lock on, though it

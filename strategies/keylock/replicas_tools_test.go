@@ -2,6 +2,7 @@ package keylock_test
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -147,5 +148,5 @@ func wantShortfall(t *testing.T, err error) {
 	}
 	wantIs(t, err, locker.ErrNotReplicated)
 	check.IsNot(t, err, locker.ErrNotAcquired, locker.ErrNotHeld, locker.ErrUnknownOutcome)
-	check.Equal(t, "passes", driver.Transient(err), true)
+	check.Equal(t, fmt.Sprintf("Transient(%v)", err), driver.Transient(err), true)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -158,7 +159,7 @@ func TestLastingErrorsDecide(t *testing.T) {
 		}
 		_, err := c.Acquire(t.Context(), locker.Request{Name: "x"})
 		match(t, err, tc.want)
-		check.Equal(t, "transient", driver.Transient(err), tc.transient)
+		check.Equal(t, fmt.Sprintf("Transient(%v)", err), driver.Transient(err), tc.transient)
 		first, ok := errors.AsType[*redlock.NodeError](err)
 		if !ok || first.Name != string(rune('a'+first.Node)) || !errors.Is(first, tc.want) {
 			t.Errorf("the first node error is %+v", first)

@@ -275,8 +275,9 @@ func (c *cluster) heldBy(owner string, want int, when string) {
 
 var match, matchNot, only = check.Is, check.IsNot, check.Only
 
-// answered demands that an operation succeeded, and waits until all nodes have answered it.
-func answered(t *testing.T, err error) {
+// succeeds demands that an operation succeeded, and waits for what goes on behind it without time
+// passing.
+func succeeds(t *testing.T, err error) {
 	t.Helper()
 	match(t, err)
 	synctest.Wait()

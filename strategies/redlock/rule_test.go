@@ -209,7 +209,7 @@ func oneAttempt(t *testing.T, outcomes []outcome, at []time.Duration, quorum int
 		}
 	default:
 		matchNot(t, err, locker.ErrNotAcquired, locker.ErrNotHeld)
-		check.Equal(t, "would be retried", driver.Transient(err), true)
+		check.Equal(t, fmt.Sprintf("Transient(%v)", err), driver.Transient(err), true)
 		checkNodeErrors(t, err, outcomes, at, want.at)
 	}
 

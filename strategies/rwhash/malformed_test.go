@@ -25,7 +25,7 @@ var (
 // alone, and other holders can renew and release.
 func TestMalformedFields(t *testing.T) {
 	fenced := locker.Request{TTL: time.Hour, Fenced: true}
-	eachRun(t, byName, func(t *testing.T, b bench, mode locker.Mode) {
+	eachRun(t, modesByName, func(t *testing.T, b bench, mode locker.Mode) {
 		lock := b.have(t, as(mode, "me", fenced))
 		if mode == locker.Shared {
 			b.read(t, locker.Request{TTL: 2 * time.Hour})

@@ -52,7 +52,7 @@ func TestShortWaitsKeepTheLockBusy(t *testing.T) {
 // A waiter that gave up leaves the free lock to the next at once, whether MaxWait or the deadline
 // of its ctx ended its wait.
 func TestGivingUpLeavesTheLockFree(t *testing.T) {
-	eachRun(t, byName, func(t *testing.T, b bench, mode locker.Mode) {
+	eachRun(t, modesByName, func(t *testing.T, b bench, mode locker.Mode) {
 		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
 		first := b.write(t, locker.Request{})
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: mode, MaxWait: 100 * time.Millisecond})

@@ -30,10 +30,10 @@ const (
 )
 
 var (
-	modes  = []locker.Mode{locker.Shared, locker.Exclusive}
-	byName = map[string]locker.Mode{"shared": locker.Shared, "exclusive": locker.Exclusive}
-	reader = asReader(locker.Request{})
-	writer = asWriter(locker.Request{})
+	modes       = []locker.Mode{locker.Shared, locker.Exclusive}
+	modesByName = map[string]locker.Mode{"shared": locker.Shared, "exclusive": locker.Exclusive}
+	reader      = asReader(locker.Request{})
+	writer      = asWriter(locker.Request{})
 
 	match, release, sleep = check.Is, locktest.Release, locktest.Sleep
 )

@@ -88,7 +88,7 @@ func TestExpiriesLastLeaves(t *testing.T) {
 		second := e.Share(dated{now.Add(2 * time.Second)}, now)
 		defer adapter.Unshare(second)
 		<-second.Done()
-		check.Took(t, "the end", now, 2*time.Second+adapter.Grain)
+		check.Took(t, "the wait for Done", now, 2*time.Second+adapter.Grain)
 	})
 }
 

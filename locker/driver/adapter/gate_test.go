@@ -71,7 +71,7 @@ func TestGateOrder(t *testing.T) {
 			g.Leave()
 			synctest.Wait()
 		}
-		check.Equal(t, "entered in the order", fmt.Sprint(order), "[2 3 0 1]")
+		check.Equal(t, "order of entry", fmt.Sprint(order), "[2 3 0 1]")
 	})
 }
 

@@ -125,7 +125,7 @@ func TestHubBlockedWrite(t *testing.T) {
 		if err := hub.Close(); err != nil || time.Since(start) != time.Second {
 			t.Errorf("Close of the hub: %v after %v", err, time.Since(start))
 		}
-		check.Equal(t, "commands were tried", srv.newest().tries.Load()-tries, 1)
+		check.Equal(t, "commands tried", srv.newest().tries.Load()-tries, 1)
 	})
 }
 

@@ -23,12 +23,12 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub))
 func wantSent(t *testing.T, f *feed, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	check.EqualSlices(t, "the connection was sent", f.sent(), want)
+	check.EqualSlices(t, "sent on the connection", f.sent(), want)
 }
 
 func wantDials(t *testing.T, srv *server, want int) {
 	t.Helper()
-	check.Equal(t, "connections were tried", len(srv.dials()), want)
+	check.Equal(t, "connections tried", len(srv.dials()), want)
 }
 
 func closeHub(t *testing.T, hub *adapter.Hub) {
