@@ -147,17 +147,22 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// end waits for the process until limit, and settles its events. A process that does not end gets
-// SIGQUIT, to print its goroutines.
+// end waits for the process until limit, and settles its events. It thaws a process that halted
+// itself after its thaw. One that does not end gets SIGQUIT, to print its goroutines.
 func (p *process) end(rec *history.Recorder, limit time.Duration) ([]history.Event, error) {
-	t := time.NewTimer(limit)
+	t, again := time.NewTimer(limit), time.NewTicker(time.Second)
 	defer t.Stop()
-	select {
-	case <-p.told:
-	case <-t.C:
-		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-		<-p.told
-		return nil, errors.Join(fmt.Errorf("a worker did not end within %v after its time", limit), p.err)
+	defer again.Stop()
+	for {
+		select {
+		case <-p.told:
+			return history.Settle(p.events, rec.At(p.gone)), p.err
+		case <-again.C:
+			_ = p.thaw()
+		case <-t.C:
+			_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+			<-p.told
+			return nil, errors.Join(fmt.Errorf("a worker did not end within %v after its time", limit), p.err)
+		}
 	}
-	return history.Settle(p.events, rec.At(p.gone)), p.err
 }
