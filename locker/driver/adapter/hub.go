@@ -41,6 +41,7 @@ type Hub struct {
 	mu      sync.Mutex
 	running bool
 	feed    Feed // nil while there is no connection
+	opened  int  // how many connections were opened
 	topics  map[string]*topic
 	pending map[string]int // SUBSCRIBE commands for feed that are not answered yet, by channel
 	asked   []order        // the commands for feed that are not known to be answered, in order
@@ -73,7 +74,7 @@ type order struct {
 // topic is a channel that the hub is, or wants to be, subscribed to.
 type topic struct {
 	listeners map[*listener]struct{}
-	on        Feed          // where it was confirmed last
+	on        int           // the value of opened when a connection confirmed it last; 0: none did
 	settled   chan struct{} // closed at the first confirmation or at failure
 	isSettled bool
 	err       error // why it failed; the topic has left the hub then

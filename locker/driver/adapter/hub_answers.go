@@ -71,10 +71,10 @@ func (h *Hub) answered(o order, err error) error {
 		return nil
 	}
 	if t != nil && err == nil {
-		if expected && t.on == h.feed { // it stood already: this was a probe
+		if expected && t.on == h.opened { // it stood already: this was a probe
 			return nil
 		}
-		t.on = h.feed
+		t.on = h.opened
 	}
 	if h.owner != nil {
 		if err != nil {

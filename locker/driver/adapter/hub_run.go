@@ -87,6 +87,7 @@ func (h *Hub) dial() (Feed, error) {
 		return nil, driver.ErrClosed
 	}
 	h.feed = feed
+	h.opened++
 	for channel := range h.topics {
 		h.send(order{channel: channel})
 	}
