@@ -9,13 +9,23 @@ import (
 )
 
 // blame fails the channel whose SUBSCRIBE the server refused by an error reply that also ended the
-// connection. The mutex is held.
+// connection. If the SUBSCRIBE was a probe, or the refusal is transient and the channel was confirmed
+// before, the next connection asks again. The mutex is held.
 func (h *Hub) blame(err error) {
 	i := slices.IndexFunc(h.asked, func(o order) bool { return !o.stop })
-	if driver.CodeOf(err) != "" && i >= 0 {
-		h.fail(only(h.asked[i].channel), err)
+	if driver.CodeOf(err) == "" || i < 0 {
+		return
 	}
+	t := h.topics[h.asked[i].channel]
+	if t == nil || h.confirmed(t) || t.isSettled && driver.Transient(err) {
+		return
+	}
+	h.fail(only(h.asked[i].channel), err)
 }
+
+// confirmed reports whether the current connection has confirmed t, so that another SUBSCRIBE is a
+// probe. The mutex is held.
+func (h *Hub) confirmed(t *topic) bool { return t != nil && t.on == h.opened }
 
 // handle processes an event. It returns an error if the connection must be replaced. The mutex is
 // held.
@@ -70,10 +80,12 @@ func (h *Hub) answered(o order, err error) error {
 	if waiting { // the answer was for an earlier SUBSCRIBE, cancelled since: it proves nothing
 		return nil
 	}
+	// Any answer to a probe proves the connection. A refusal leaves the subscription as it was, unless
+	// the slot has moved.
+	if expected && h.confirmed(t) && driver.CodeOf(err) != "MOVED" {
+		return nil
+	}
 	if t != nil && err == nil {
-		if expected && t.on == h.opened { // it stood already: this was a probe
-			return nil
-		}
 		t.on = h.opened
 	}
 	if h.owner != nil {

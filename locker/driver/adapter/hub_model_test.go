@@ -1,0 +1,215 @@
+package adapter_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
+)
+
+// slowServer executes commands in order, each a while after it was sent. It delivers messages to
+// the connections that are subscribed at that time, and to no others.
+type slowServer struct {
+	client clientKind
+
+	mu       sync.Mutex
+	feeds    []*slowFeed
+	frozen   time.Time // until then it executes nothing
+	refusing time.Time // until then it refuses commands
+	refusal  error     // with this
+	commands int
+}
+
+type slowFeed struct {
+	srv      *slowServer
+	commands chan string
+	events   chan event
+	over     chan struct{}
+	once     sync.Once
+
+	on       map[string]bool // under the mutex of srv
+	halfOpen bool
+}
+
+func (s *slowServer) open(context.Context) (adapter.Feed, error) {
+	f := &slowFeed{
+		srv: s, on: map[string]bool{}, over: make(chan struct{}),
+		commands: make(chan string, 1000), events: make(chan event, 10000),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.feeds = append(s.feeds, f)
+	go f.execute()
+	return f, nil
+}
+
+func (f *slowFeed) execute() {
+	for {
+		select {
+		case c := <-f.commands:
+			<-time.After(time.Duration(rand.IntN(100)) * time.Millisecond)
+			f.srv.mu.Lock()
+			pause := time.Until(f.srv.frozen)
+			f.srv.mu.Unlock()
+			<-time.After(pause)
+			f.srv.mu.Lock()
+			f.answer(c[:1], c[1:])
+			f.srv.mu.Unlock()
+		case <-f.over:
+			return
+		}
+	}
+}
+
+// answer executes a command. The mutex of the server is held.
+func (f *slowFeed) answer(command, channel string) {
+	f.srv.commands++
+	ev := adapter.Event{Kind: adapter.Subscribed, Channel: channel}
+	if command == "-" {
+		ev.Kind = adapter.Unsubscribed
+	}
+	refused := time.Now().Before(f.srv.refusing)
+	if driver.CodeOf(f.srv.refusal) == "NOPERM" && !f.on[channel] { // it would end the subscription rightly
+		refused = false
+	}
+	switch {
+	case f.halfOpen:
+		return
+	case !refused:
+		f.on[channel] = command == "+"
+		if command == "-" && f.srv.client == knowsCommand {
+			return
+		}
+	case f.srv.client == knowsOrder:
+		ev = adapter.Event{Kind: adapter.Refused, Err: f.srv.refusal}
+	default:
+		ev.Err = f.srv.refusal
+	}
+	f.events <- event{Event: ev}
+}
+
+func (f *slowFeed) Subscribe(channel string) error   { f.commands <- "+" + channel; return nil }
+func (f *slowFeed) Unsubscribe(channel string) error { f.commands <- "-" + channel; return nil }
+
+func (f *slowFeed) Next() (adapter.Event, error) {
+	select {
+	case ev := <-f.events:
+		return ev.Event, ev.err
+	case <-f.over:
+		return adapter.Event{}, net.ErrClosed
+	}
+}
+
+func (f *slowFeed) Close() error {
+	f.once.Do(func() { close(f.over) })
+	f.srv.mu.Lock()
+	defer f.srv.mu.Unlock()
+	clear(f.on)
+	return nil
+}
+
+func (s *slowServer) publish(channel string) {
+	s.mu.Lock()
+	pause := time.Until(s.frozen)
+	s.mu.Unlock()
+	<-time.After(pause)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.feeds {
+		if f.on[channel] && !f.halfOpen {
+			f.events <- event{Event: adapter.Event{Kind: adapter.Message, Channel: channel}}
+		}
+	}
+}
+
+// disturb does one of the things that happen to servers and connections.
+func (s *slowServer) disturb() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.feeds) == 0 {
+		return
+	}
+	f := s.feeds[len(s.feeds)-1]
+	switch rand.IntN(4) {
+	case 0:
+		f.events <- event{err: net.ErrClosed}
+	case 1:
+		f.halfOpen = true
+	case 2:
+		s.frozen = time.Now().Add(time.Duration(rand.IntN(8000)) * time.Millisecond)
+	case 3:
+		s.refusing = time.Now().Add(time.Duration(rand.IntN(8000)) * time.Millisecond)
+		s.refusal = []error{errBusy, errNoPerm}[rand.IntN(2)]
+	}
+}
+
+// Whatever happens to the connection, a listener is woken after a message on its channel: by the
+// message, or once another connection is subscribed.
+func TestHubLosesNoWakeUp(t *testing.T) {
+	kinds := map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand}
+	t.Parallel()
+	check.EachInFakeTime(t, kinds, func(t *testing.T, kind clientKind) {
+		srv := &slowServer{client: kind}
+		hub := adapter.NewHub(srv.open)
+		var workers, faults sync.WaitGroup
+		calm := make(chan struct{})
+		faults.Go(func() {
+			for {
+				select {
+				case <-time.After(time.Duration(rand.IntN(20000)) * time.Millisecond):
+					srv.disturb()
+				case <-calm:
+					return
+				}
+			}
+		})
+		for range 8 {
+			workers.Go(func() {
+				for range 30 {
+					srv.expectWakeUp(t, hub, fmt.Sprint(rand.IntN(4)))
+				}
+			})
+		}
+		workers.Wait()
+		close(calm)
+		faults.Wait()
+		check.Advance(time.Minute)
+		before := srv.count()
+		check.Advance(time.Minute)
+		check.Equal(t, "commands without a listener", srv.count()-before, 0)
+		closeHub(t, hub)
+	})
+}
+
+func (s *slowServer) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commands
+}
+
+// expectWakeUp subscribes, publishes some time later, and demands a wake-up.
+func (s *slowServer) expectWakeUp(t *testing.T, hub *adapter.Hub, channel string) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(10000))*time.Millisecond)
+	defer cancel()
+	sub, err := hub.Subscribe(ctx, channel)
+	if err != nil {
+		<-time.After(time.Duration(rand.IntN(100)) * time.Millisecond)
+		return
+	}
+	<-time.After(time.Duration(rand.IntN(15000)) * time.Millisecond)
+	wakeUps(sub)
+	s.publish(channel)
+	select {
+	case <-sub.Wake():
+	case <-time.After(30 * time.Second):
+		t.Errorf("a message on %s woke nobody for 30 s", channel)
+	}
+	closeSub(t, sub)
+}
