@@ -36,9 +36,7 @@ func (h *Hub) handle(ev Event) error {
 	case Unsubscribed:
 		if o := (order{channel: ev.Channel, stop: true}); h.owner != nil && ev.Err == nil &&
 			!slices.Contains(h.asked, o) {
-			if h.pending[ev.Channel] == 0 { // else the answer to SSUBSCRIBE says more
-				h.fail(only(ev.Channel), errSlotMoved)
-			}
+			h.ended(ev.Channel)
 			return nil
 		}
 		return h.answered(order{channel: ev.Channel, stop: true}, ev.Err)
@@ -55,6 +53,16 @@ func (h *Hub) handle(ev Event) error {
 			}
 		}
 		return nil
+	}
+}
+
+// ended processes that a node of a cluster has given the slot of channel away. If an SSUBSCRIBE is
+// not answered yet, its answer says more. The mutex is held.
+func (h *Hub) ended(channel string) {
+	if h.pending[channel] == 0 {
+		h.fail(only(channel), errSlotMoved)
+	} else if t := h.topics[channel]; t != nil {
+		t.on = 0 // a probe that is confirmed now subscribes anew
 	}
 }
 

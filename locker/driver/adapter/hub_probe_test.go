@@ -126,6 +126,18 @@ func TestShardedProbes(t *testing.T) {
 			check.Advance(time.Second)
 			c.want(t, x, "x", "b")
 		},
+		// Messages in between are lost.
+		"the slot left and came back": func(t *testing.T, c *shardedCluster, x driver.Subscription) {
+			a := c.masters["a"]
+			a.set(func() { a.silent = true })
+			check.Advance(5*time.Second + time.Millisecond)
+			wantSent(t, a.newest(), "+x", "+x")
+			a.newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
+			a.newest().confirm("x")
+			wantWakeUps(t, "when the probe has subscribed again", x, 1)
+			a.set(func() { a.silent = false })
+			c.want(t, x, "x", "a")
+		},
 	}, func(t *testing.T, run func(t *testing.T, c *shardedCluster, x driver.Subscription)) {
 		c := newShardedCluster(t)
 		run(t, c, subscribe(t, c.hub, "x"))
