@@ -22,7 +22,8 @@ const (
 // Hub shares one subscriber connection among all subscriptions of a driver. It opens the connection
 // for the first subscription and counts references per channel. If the connection breaks, it opens
 // another one, subscribes again and wakes every listener, since a message may have been missed. The
-// pause before that is 10 ms. It doubles to 1 s until a connection lasts for twice the next pause.
+// pause before that is 10 ms. It doubles to 1 s until a connection confirms a SUBSCRIBE, and lasts
+// for twice the next pause.
 //
 // A refusal that is not transient ([driver.Transient]), such as one by the ACL, affects only its
 // own channel: the connection stays open, and for one minute Subscribe returns the refusal at once.
@@ -42,6 +43,7 @@ type Hub struct {
 	running bool
 	feed    Feed // nil while there is no connection
 	opened  int  // how many connections were opened
+	proven  bool // the server has confirmed a SUBSCRIBE on feed
 	topics  map[string]*topic
 	pending map[string]int // SUBSCRIBE commands for feed that are not answered yet, by channel
 	asked   []order        // the commands for feed that are not known to be answered, in order

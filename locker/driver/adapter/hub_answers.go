@@ -85,6 +85,7 @@ func (h *Hub) answered(o order, err error) error {
 		delete(h.pending, o.channel)
 	}
 	h.await()
+	h.proven = h.proven || err == nil
 	if waiting { // the answer was for an earlier SUBSCRIBE, cancelled since: it proves nothing
 		return nil
 	}

@@ -1,6 +1,7 @@
 package adapter_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"slices"
@@ -127,6 +128,31 @@ func TestHubBacksOffFromAFragileServer(t *testing.T) {
 		check.Advance(10 * time.Millisecond)
 		if n := len(srv.dials()); n != before+1 {
 			t.Errorf("%d connections 10 ms after one that lasted broke, want one", n-before)
+		}
+	})
+}
+
+// A proxy whose server is down accepts connections, and hangs up once it knows. A round trip that
+// takes 50 ms is no reason to dial more often.
+func TestHubBacksOffFromADistantServer(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		srv := newServer(t)
+		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) {
+			f, err := srv.open(ctx)
+			srv.set(func() {
+				if srv.silent {
+					time.AfterFunc(50*time.Millisecond, srv.feeds[len(srv.feeds)-1].hangUp)
+				}
+			})
+			return f, err
+		})
+		defer closeHub(t, hub)
+		subscribe(t, hub, "a")
+		srv.set(func() { srv.silent = true })
+		srv.newest().hangUp()
+		check.Advance(10 * time.Second)
+		if n := len(srv.dials()); n > 20 {
+			t.Errorf("%d connections in 10 s, want pauses that double to 1 s", n)
 		}
 	})
 }

@@ -16,17 +16,18 @@ func (h *Hub) run() {
 	delay := reopenMin
 	for {
 		feed, err := h.dial()
-		refused := false
+		refused, lasted := false, false
 		if err == nil {
 			opened := time.Now()
 			err = h.receive(feed)
 			refused = driver.CodeOf(err) != "" // it failed one channel, and the next connection has the others
 			_ = feed.Close()                   // it is broken
-			if time.Since(opened) >= min(2*delay, reopenMax) {
-				delay = reopenMin // it lasted; a server that hangs up at once is dialed ever more slowly
-			}
+			lasted = time.Since(opened) >= min(2*delay, reopenMax)
 		}
 		h.mu.Lock()
+		if lasted && h.proven {
+			delay = reopenMin // a server, or a proxy, that only hangs up is dialed ever more slowly
+		}
 		err = h.drop(err)
 		switch {
 		case h.owner != nil:
@@ -86,7 +87,7 @@ func (h *Hub) dial() (Feed, error) {
 		_ = feed.Close()
 		return nil, driver.ErrClosed
 	}
-	h.feed = feed
+	h.feed, h.proven = feed, false
 	h.opened++
 	for channel := range h.topics {
 		h.send(order{channel: channel})
