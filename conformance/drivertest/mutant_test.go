@@ -216,6 +216,17 @@ var flawedDrivers = []struct {
 		[]string{"subscribe returns confirmed"},
 	},
 	{
+		"unsubscribes after ten seconds",
+		suitetest.Driver{OnSubscribe: func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error) {
+			sub, err := d.Subscribe(ctx, channel)
+			if err == nil {
+				time.AfterFunc(10*time.Second, func() { _ = sub.Close() })
+			}
+			return sub, err
+		}},
+		[]string{"a subscription outlasts a silence"},
+	},
+	{
 		"leaves a subscription",
 		suitetest.Driver{
 			OnSubscribe: func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error) {
