@@ -28,9 +28,10 @@ const (
 // A refusal that is not transient ([driver.Transient]), such as one by the ACL, affects only its
 // own channel: the connection stays open, and for one minute Subscribe returns the refusal at once.
 //
-// While a connection is half open, wake-ups are lost. The hub notices that within ten seconds: it
-// subscribes again to one of its channels five seconds after the latest answer, and opens another
-// connection if that is not answered within five more. So a listener needs a timer of its own.
+// While a connection is half open, wake-ups are lost. The hub notices that within ten seconds: about
+// five seconds after the latest answer it subscribes again to one of its channels, and it opens
+// another connection if that is not answered within five more. So a listener needs a timer of its
+// own. A refusal is an answer too: it ends the subscription only if the slot has moved.
 type Hub struct {
 	open   func(ctx context.Context) (Feed, error)
 	shards *shards         // nil: PUBLISH reaches all subscriptions

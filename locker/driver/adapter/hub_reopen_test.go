@@ -97,11 +97,11 @@ func TestHubNoticesAHalfOpenConnection(t *testing.T) {
 		wantSent(t, first, "+a", "+a")
 		wantWakeUps(t, "by a probe", a, 0)
 		srv.set(func() { srv.silent = true })
-		check.Advance(6 * time.Second)
+		check.Advance(4900 * time.Millisecond)
 		wantSent(t, first, "+a", "+a", "+a")
 		wantDials(t, srv, 1)
 		srv.set(func() { srv.silent = false })
-		check.Advance(4*time.Second + 20*time.Millisecond)
+		check.Advance(1200 * time.Millisecond)
 		wantDials(t, srv, 2)
 		wantWakeUps(t, "on the new connection", a, 1)
 		check.OK(t, a.Close())
@@ -153,6 +153,24 @@ func TestHubBacksOffFromADistantServer(t *testing.T) {
 		check.Advance(10 * time.Second)
 		if n := len(srv.dials()); n > 20 {
 			t.Errorf("%d connections in 10 s, want pauses that double to 1 s", n)
+		}
+	})
+}
+
+// Hubs that connect together, as after a restart of the server, do not probe together.
+func TestHubsProbeApart(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		srv := newServer(t)
+		for range 100 {
+			subscribe(t, newHub(t, srv), "a")
+		}
+		check.Advance(4750 * time.Millisecond)
+		probes := 0
+		for _, f := range srv.feeds {
+			probes += len(f.sent()) - 1
+		}
+		if probes < 10 || probes > 90 {
+			t.Errorf("%d of 100 hubs have probed after 4.75 s, want about half of them", probes)
 		}
 	})
 }

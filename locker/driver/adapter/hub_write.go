@@ -3,6 +3,7 @@ package adapter
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -30,22 +31,27 @@ func (h *Hub) send(o order) {
 	}
 }
 
-// await restarts the timer for the next answer to a SUBSCRIBE. It stops it if none is pending and
-// nobody listens. The mutex is held.
+// await restarts the timer for the next answer to a SUBSCRIBE, or for the next probe. It stops it if
+// none is pending and nobody listens. Processes that connected together, as after a restart of the
+// server, do not probe together. The mutex is held.
 func (h *Hub) await() {
 	h.heard = time.Now()
+	wait := openTimeout
+	if len(h.pending) == 0 {
+		wait -= rand.N(openTimeout / 10)
+	}
 	switch idle := len(h.pending) == 0 && (h.feed == nil || len(h.topics) == 0); {
 	case idle && h.silence != nil:
 		h.silence.Stop()
 	case idle:
 	case h.silence == nil:
-		h.silence = time.AfterFunc(openTimeout, h.probe)
+		h.silence = time.AfterFunc(wait, h.probe)
 	default:
-		h.silence.Reset(openTimeout)
+		h.silence.Reset(wait)
 	}
 }
 
-// probe is called openTimeout after the latest answer. It subscribes once more to a channel that
+// probe is called up to openTimeout after the latest answer. It subscribes once more to a channel that
 // stands, to learn whether the connection is half open. If an answer is due already, it closes the
 // feed: it is half open, or the server is frozen.
 func (h *Hub) probe() {
