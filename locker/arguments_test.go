@@ -79,10 +79,10 @@ func TestArguments(t *testing.T) {
 		{"watch", "Watch interval: -1ns", watch(ctx, l, "a", -1)},
 		{"inspect", "Inspect locker: nil", watch(ctx, nil, "a", 0)},
 		{"inspect", "Request.Name", watch(ctx, l, "", 0)},
-		{"renew", "Lock.", lock.Renew(none, 0)},
-		{"downgrade", "Lock.", lock.Downgrade(none)},
-		{"upgrade", "Lock.", lock.Upgrade(none)},
-		{"note", "Lock.", lock.SetNote(none, "")},
+		{"renew", "Lock.Renew ctx: nil", lock.Renew(none, 0)},
+		{"downgrade", "Lock.Downgrade ctx: nil", lock.Downgrade(none)},
+		{"upgrade", "Lock.Upgrade ctx: nil", lock.Upgrade(none)},
+		{"note", "Lock.SetNote ctx: nil", lock.SetNote(none, "")},
 		{"note", "Lock.SetNote note: 1025 bytes", lock.SetNote(ctx, strings.Repeat("x", locker.MaxNameLen+1))},
 	} {
 		wantInvalid(t, tt.text, tt.err)

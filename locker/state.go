@@ -228,11 +228,14 @@ func (l *lockState) Renew(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
+// methods are those of Lock, by the Op of their errors.
+var methods = map[string]string{"renew": "Renew", "upgrade": "Upgrade", "downgrade": "Downgrade", "note": "SetNote"}
+
 // do runs an operation that keeps the hold. invalid is what is wrong with its arguments. If the
 // lock has ended meanwhile, ended has the callbacks to run.
 func (l *lockState) do(ctx context.Context, name string, op lease.Op, invalid error) (ended *ending, err error) {
 	if ctx == nil {
-		invalid = driver.NilContext("Lock." + name + " ctx")
+		invalid = driver.NilContext("Lock." + methods[name] + " ctx")
 	}
 	if invalid != nil {
 		return nil, opError(name, l.Name(), invalid)
