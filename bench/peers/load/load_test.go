@@ -50,17 +50,14 @@ func TestViolations(t *testing.T) {
 // A goroutine that waits for ever is reported, with the time that it has waited.
 func TestStuck(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"hanging", "frozen"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			job, _ := newJob(t, name)
-			job.Grace = 100 * time.Millisecond
-			tally := locker.Must(Run(job, Hooks{}))
-			if tally.Stuck != job.Goroutines || tally.Times.Max() < job.Grace {
-				t.Errorf("%d of %d are stuck, for %v at most", tally.Stuck, job.Goroutines, tally.Times.Max())
-			}
-		})
-	}
+	check.EachInFakeTime(t, map[string]string{"hanging": "hanging", "frozen": "frozen"}, func(t *testing.T, name string) {
+		job, _ := newJob(t, name)
+		job.Grace = 100 * time.Millisecond
+		tally := locker.Must(Run(job, Hooks{}))
+		if tally.Stuck != job.Goroutines || tally.Times.Max() < job.Grace {
+			t.Errorf("%d of %d are stuck, for %v at most", tally.Stuck, job.Goroutines, tally.Times.Max())
+		}
+	})
 }
 
 // Errors are counted, and end a goroutine that has nothing else.
