@@ -161,6 +161,7 @@ func (p *process) end(rec *history.Recorder, limit time.Duration) ([]history.Eve
 			_ = p.thaw()
 		case <-t.C:
 			_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+			_ = p.thaw() // a process that has halted acts on no other signal
 			<-p.told
 			return nil, errors.Join(fmt.Errorf("a worker did not end within %v after its time", limit), p.err)
 		}
