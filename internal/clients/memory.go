@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/memnet"
@@ -18,13 +16,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// InMemory makes a driver over a client whose connections to m stay in the process: it works in
-// bubbles of testing/synctest. closeClient closes the client, once the driver is closed.
-func (c Client) InMemory(m *miniredis.Miniredis) (drv driver.Driver, closeClient func() error, err error) {
+// InMemory makes a driver over a client whose connections come from dial: in bubbles of
+// testing/synctest they stay in the process. closeClient closes the client, once the driver is closed.
+func (c Client) InMemory(dial func() (net.Conn, error)) (drv driver.Driver, closeClient func() error, err error) {
 	var owner cleanups
 	drv, err = c.Dial(&owner, drivertest.Target{
 		Kind: drivertest.Memory, Addrs: []string{"127.0.0.1:6379"}, Miniredis: true, // the address is never dialed
-		Dial: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+		Dial: func(context.Context, string, string) (net.Conn, error) { return dial() },
 	})
 	return drv, owner.run, err
 }
@@ -49,20 +47,16 @@ func (c *cleanups) run() error {
 	return nil
 }
 
-// NewMemory makes a miniredis for a bubble of testing/synctest, by whose clock keys expire. tb
-// closes it.
-func NewMemory(tb testing.TB) *miniredis.Miniredis {
+// NewMemory starts a miniredis on a network in memory without latency. tb closes it.
+func NewMemory(tb testing.TB) *memredis.Server {
 	tb.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	tb.Cleanup(m.Close)
-	return m
+	return memredis.Start(tb, memnet.New())
 }
 
 // OpenMemory makes a driver over go-redis in memory. tb closes both.
-func OpenMemory(tb testing.TB, m *miniredis.Miniredis) driver.Driver {
+func OpenMemory(tb testing.TB, m *memredis.Server) driver.Driver {
 	tb.Helper()
-	drv, closeClient, err := All[0].InMemory(m)
+	drv, closeClient, err := All[0].InMemory(m.Dial)
 	if err != nil {
 		tb.Fatal(err)
 	}

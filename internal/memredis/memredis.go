@@ -3,6 +3,7 @@
 package memredis
 
 import (
+	"context"
 	"net"
 	"sync"
 	"testing"
@@ -51,6 +52,9 @@ func Start(tb testing.TB, network *memnet.Net) *Server {
 	tb.Cleanup(s.Close)
 	return s
 }
+
+// Dial opens a connection over the server's network.
+func (s *Server) Dial() (net.Conn, error) { return s.Net.Dial(context.Background(), "tcp", s.Addr()) }
 
 // Addr returns the address on the server's network, also after Close.
 func (s *Server) Addr() string { return s.listener.Addr().String() }

@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	miniserver "github.com/alicebob/miniredis/v2/server"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -23,7 +23,7 @@ import (
 
 // overRedis runs f in fake time with processes that lock on one server: each has a client and
 // queues of its own.
-func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker)) {
+func overRedis(t *testing.T, f func(t *testing.T, m *memredis.Server, process func(retry.Config) locker.Locker)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,19 +43,19 @@ func TestOverRedis(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		end  func(t *testing.T, m *miniredis.Miniredis, held *locker.Lock) // after a second
+		end  func(t *testing.T, m *memredis.Server, held *locker.Lock) // after a second
 		min  time.Duration
 		max  time.Duration
 	}{
-		{"release", func(t *testing.T, _ *miniredis.Miniredis, held *locker.Lock) {
+		{"release", func(t *testing.T, _ *memredis.Server, held *locker.Lock) {
 			check.OK(t, held.Release(t.Context()))
 		}, time.Second, time.Second},
-		{"end of the lease", func(*testing.T, *miniredis.Miniredis, *locker.Lock) {}, 5 * time.Second, 5*time.Second + 5*ms},
-		{"foreign release", func(_ *testing.T, m *miniredis.Miniredis, _ *locker.Lock) { m.Del(name) }, time.Second, 4 * time.Second},
+		{"end of the lease", func(*testing.T, *memredis.Server, *locker.Lock) {}, 5 * time.Second, 5*time.Second + 5*ms},
+		{"foreign release", func(_ *testing.T, m *memredis.Server, _ *locker.Lock) { m.Del(name) }, time.Second, 4 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			overRedis(t, func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+			overRedis(t, func(t *testing.T, m *memredis.Server, process func(retry.Config) locker.Locker) {
 				cfg := retry.Config{Policy: constant(3 * time.Second)}
 				held := locker.Must(process(cfg).Acquire(t.Context(), locker.Request{Name: name, TTL: 5 * time.Second}))
 				start := time.Now()
@@ -80,7 +80,7 @@ func TestProcessesOverRedis(t *testing.T) { //nolint:tparallel // overRedis is p
 
 func testProcesses(t *testing.T, cfg retry.Config) {
 	t.Helper()
-	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+	overRedis(t, func(t *testing.T, _ *memredis.Server, process func(retry.Config) locker.Locker) {
 		const processes, workers, rounds = 3, 8, 4
 		var wg sync.WaitGroup
 		inside, turns, last := 0, 0, int64(0)
@@ -111,7 +111,7 @@ func testProcesses(t *testing.T, cfg retry.Config) {
 
 // The error of a waiter that gives up says who holds the lock, and not that it should have waited.
 func TestGivingUpOverRedis(t *testing.T) {
-	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+	overRedis(t, func(t *testing.T, _ *memredis.Server, process func(retry.Config) locker.Locker) {
 		held := locker.Must(process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, Owner: "worker-2", Note: "nightly"}))
 		_, err := process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, MaxWait: 10 * time.Second})
 		match(t, err, []error{locker.ErrNotAcquired, locker.ErrMaxWait}, []error{locker.ErrUnknownOutcome})
@@ -126,7 +126,7 @@ func TestGivingUpOverRedis(t *testing.T) {
 
 // A waiter that cannot have a place at the server polls: no release wakes it.
 func TestNoPlaceOverRedis(t *testing.T) {
-	overRedis(t, func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+	overRedis(t, func(t *testing.T, m *memredis.Server, process func(retry.Config) locker.Locker) {
 		check.OK(t, m.Set("{"+name+"}:waiters", "no queue"))
 		held := locker.Must(process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
 		start := time.Now()
@@ -151,7 +151,7 @@ func TestPollingOverRedis(t *testing.T) {
 		"redis-py":  {"6f1ed002ab5595859014ebf0951522d9", false},
 	} {
 		t.Run(what, func(t *testing.T) {
-			overRedis(t, func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+			overRedis(t, func(t *testing.T, m *memredis.Server, process func(retry.Config) locker.Locker) {
 				var commands atomic.Int32
 				conn, err := m.Dial() // which starts the server
 				check.OK(t, errors.Join(err, conn.Close()))

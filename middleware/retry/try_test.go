@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -16,7 +15,7 @@ import (
 // TestTryAgainstItsOwnProcess checks that Try returns false, and no error, where others of the
 // process hold the lock all the time.
 func TestTryAgainstItsOwnProcess(t *testing.T) {
-	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+	overRedis(t, func(t *testing.T, _ *memredis.Server, process func(retry.Config) locker.Locker) {
 		l := process(retry.Config{})
 		ran, refused := 0, 0
 		end := time.Now().Add(2 * time.Second)

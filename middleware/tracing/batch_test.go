@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
@@ -47,7 +46,7 @@ func TestSeveralLocksByOneCommand(t *testing.T) { //nolint:tparallel // overRedi
 		"in a span, unlinked": {cfg: tracing.Config{NoLink: true}, within: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, start func(int, tracing.Config) *process) {
+			overRedis(t, func(t *testing.T, _ *memredis.Server, start func(int, tracing.Config) *process) {
 				p, waiter := start(0, tracing.Config{}), start(0, tracing.Config{})
 				drv := &counting{Driver: p.driver}
 				l := locker.Chain(locker.Must(single.New(drv, single.Config{})), p.middleware(tt.cfg))

@@ -5,10 +5,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -24,12 +23,12 @@ type process struct {
 }
 
 // overRedis runs f in fake time on one server. start starts a process on one of the clients.
-func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, start func(client int, cfg tracing.Config) *process)) {
+func overRedis(t *testing.T, f func(t *testing.T, m *memredis.Server, start func(client int, cfg tracing.Config) *process)) {
 	t.Helper()
 	check.InFakeTime(t, func(t *testing.T) {
 		m := clients.NewMemory(t)
 		f(t, m, func(client int, cfg tracing.Config) *process {
-			drv, closeClient, err := clients.All[client].InMemory(m)
+			drv, closeClient, err := clients.All[client].InMemory(m.Dial)
 			check.Must(t, err)
 			t.Cleanup(func() { _ = errors.Join(drv.Close(), closeClient()) })
 			p := &process{recorded: record(), driver: drv}

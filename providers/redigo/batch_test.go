@@ -49,7 +49,7 @@ func TestEvalManyLosesItsConnection(t *testing.T) {
 func TestEvalManyReadsWhileItWrites(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
-		drv, closeClient, err := clients.All[2].InMemory(clients.NewMemory(t))
+		drv, closeClient, err := clients.All[2].InMemory(clients.NewMemory(t).Dial)
 		check.Must(t, err)
 		t.Cleanup(func() { check.Must(t, drv.Close()); check.Must(t, closeClient()) })
 		calls := make([]driver.Call, 200)

@@ -35,7 +35,7 @@ type server struct {
 func newServer(t *rapid.T, client clients.Client) *server {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	drv, closeClient, err := client.InMemory(m)
+	drv, closeClient, err := client.InMemory(m.Dial)
 	if err != nil {
 		t.Fatalf("%s: %v", client.Name, err)
 	}

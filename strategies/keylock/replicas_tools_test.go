@@ -8,10 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
@@ -72,7 +71,7 @@ type bench struct {
 	locker.Locker
 	drv    *faultdriver.Driver
 	new    func(driver.Driver, settings) (locker.Locker, error) // of its strategy
-	m      *miniredis.Miniredis
+	m      *memredis.Server
 	frozen atomic.Bool
 }
 

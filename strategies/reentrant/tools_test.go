@@ -6,10 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
@@ -26,7 +25,7 @@ var match, release, sleep = check.Is, locktest.Release, locktest.Sleep
 type bench struct {
 	*reentrant.Locker
 	drv driver.Driver
-	m   *miniredis.Miniredis
+	m   *memredis.Server
 }
 
 func run(t *testing.T, f func(t *testing.T, b bench)) {

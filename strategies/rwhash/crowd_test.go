@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -51,7 +50,7 @@ func (c *crowd) leaves(mode locker.Mode) {
 }
 
 // run has every client of the crowd hold for 10 to 100 ms at a time.
-func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
+func (c *crowd) run(t *testing.T, m *memredis.Server) {
 	const n = 16
 	var wg sync.WaitGroup
 	start := time.Now()

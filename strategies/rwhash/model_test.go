@@ -13,11 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
@@ -80,7 +79,7 @@ func later(a, b time.Time) time.Time {
 type model struct {
 	driver.Driver
 	t       *testing.T
-	m       *miniredis.Miniredis
+	m       *memredis.Server
 	sources map[string]string // which script it is
 
 	mu      sync.Mutex

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
@@ -45,7 +45,7 @@ type fault = faultdriver.Fault
 type bench struct {
 	*rwhash.Locker
 	drv *faultdriver.Driver
-	m   *miniredis.Miniredis
+	m   *memredis.Server
 }
 
 func run(t *testing.T, f func(t *testing.T, b bench)) {

@@ -6,10 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
@@ -27,7 +26,7 @@ var match, release, sleep = check.Is, locktest.Release, locktest.Sleep
 type bench struct {
 	*semaphore.Locker
 	drv *faultdriver.Driver
-	m   *miniredis.Miniredis
+	m   *memredis.Server
 }
 
 // run runs f in a bubble, with a semaphore of so many permits.

@@ -5,10 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
@@ -32,7 +31,7 @@ type fault = faultdriver.Fault
 type bench struct {
 	*single.Locker
 	drv *faultdriver.Driver
-	m   *miniredis.Miniredis
+	m   *memredis.Server
 }
 
 func run(t *testing.T, cfg single.Config, f func(t *testing.T, b bench)) {

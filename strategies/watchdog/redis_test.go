@@ -11,10 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -25,7 +24,7 @@ import (
 // server is a server in memory, in fake time, and a driver whose calls the test can disturb.
 type server struct {
 	driver.Driver
-	m *miniredis.Miniredis
+	m *memredis.Server
 
 	mu      sync.Mutex
 	silent  bool          // nothing is executed or answered

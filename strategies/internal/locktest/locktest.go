@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
@@ -33,7 +32,7 @@ func Conformance(t *testing.T, strategy string, h conformance.Harness) {
 
 // Memory starts a server in memory, for a bubble of testing/synctest, and a driver whose commands
 // fail by plan.
-func Memory(t *testing.T) (*miniredis.Miniredis, *faultdriver.Driver) {
+func Memory(t *testing.T) (*memredis.Server, *faultdriver.Driver) {
 	t.Helper()
 	m := clients.NewMemory(t)
 	drv := &faultdriver.Driver{Driver: clients.OpenMemory(t, m), T: t}
