@@ -124,8 +124,11 @@ func (b *Bounded) Err() error {
 // long as the bare client's two commands, and 1.6 times under a context that can be cancelled
 // (measured in turn, on two cores; BenchmarkCycle in bench does so through a lock).
 func Cancellable(ctx context.Context) bool {
-	if b, ok := ctx.(*Bounded); ok {
-		return b.cancel != nil
+	switch c := ctx.(type) {
+	case *Bounded:
+		return c.cancel != nil
+	case interface{ Cancellable() bool }:
+		return c.Cancellable()
 	}
 	return ctx.Done() != nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,39 +20,24 @@ const maxRedirects = 5
 // node is where a pipeline goes to, on one connection: one server.
 type node interface{ Pipeline() redis.Pipeliner }
 
-// EvalAcked implements driver.Acknowledger: a pipeline of two. Of a cluster client or a Ring it
+// sendPair sends a script and the WAIT behind it in one pipeline. Of a cluster client or a Ring it
 // takes the node of the first key by itself: in a pipeline of theirs a WAIT, which has no key, may
 // go elsewhere.
 //
 // A client of a type of your own must show that it is one server (Conn), a cluster (MasterForKey)
 // or a Ring (GetShardClientForKey), as one does that embeds the client; else the error matches
-// errors.ErrUnsupported. Of such a type that is one server, ReadTimeout must be more than timeout;
-// elsewhere it is prolonged.
-func (d *goredisDriver) EvalAcked(
-	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
-) (driver.Reply, int, error) {
-	words, key := scriptWords(keys, args), firstKey(keys)
-	return d.scripts.EvalAcked(ctx, s, replicas, timeout,
-		func(command, body string, wait [2]string) (driver.Reply, int, error) {
-			words[0], words[1] = command, body
-			w := acknowledged{words, []any{"WAIT", wait[0], wait[1]}, timeout, new(delivery)}
-			acked := 0 // read only by who gets the answer
-			reply, err := call(ctx, d, key, w.delivery, func(context.Context) (r driver.Reply, err error) {
-				r, acked, err = d.pair(ctx, key, w)
-				return r, d.unanswered(err)
-			})
-			if err != nil {
-				return driver.Reply{}, 0, err
-			}
-			return reply, acked, nil
-		})
+// errors.ErrUnsupported. Of such a type that is one server, ReadTimeout must be more than the
+// timeout of the WAIT; elsewhere it is prolonged.
+func (d *goredisDriver) sendPair(ctx context.Context, of *adapter.Command) {
+	p := d.pair(ctx, of)
+	of.Answer(p.reply, d.unanswered(p.err))
+	of.AnswerWait(p.acked, p.waitErr)
 }
 
-// acknowledged is a script and the WAIT after it, which takes timeout at most.
-type acknowledged struct {
-	script, wait []any
-	timeout      time.Duration
-	delivery     *delivery // of both
+// pair is what a script and the WAIT behind it were answered.
+type pair struct {
+	reply, acked any
+	err, waitErr error
 }
 
 // masters is what *redis.ClusterClient has.
@@ -61,46 +46,46 @@ type masters interface {
 	ForEachMaster(ctx context.Context, visit func(context.Context, *redis.Client) error) error
 }
 
-// pair sends a script and a WAIT to the node of key. In a cluster it follows MOVED and ASK, which
-// prove that the script did not run; what WAIT said then is of no account.
-func (d *goredisDriver) pair(ctx context.Context, key string, w acknowledged) (driver.Reply, int, error) {
+// pair sends a script and a WAIT to the node of the script's key. In a cluster it follows MOVED and
+// ASK, which prove that the script did not run; what WAIT said then is of no account.
+func (d *goredisDriver) pair(ctx context.Context, of *adapter.Command) pair {
 	switch c := d.client.(type) {
 	case masters:
-		n, err := c.MasterForKey(ctx, key)
+		n, err := c.MasterForKey(ctx, of.Key())
 		if err != nil {
-			return driver.Reply{}, 0, classify(ctx, err, false)
+			return pair{err: classify(ctx, err)}
 		}
 		asking := false
 		for redirects := 0; ; redirects++ {
-			reply, acked, err := exchange(ctx, n, asking, w)
-			to := redirect(err)
+			p := exchange(ctx, n, asking, of)
+			to := redirect(p.err)
 			if to == "" || redirects == maxRedirects {
-				return reply, acked, err
+				return p
 			}
-			asking = driver.CodeOf(err) == "ASK"
+			asking = driver.CodeOf(p.err) == "ASK"
 			if n = named(ctx, c, to); n == nil && !asking { // the cluster has several names for it
-				n, _ = c.MasterForKey(ctx, key)
+				n, _ = c.MasterForKey(ctx, of.Key())
 			}
 			if n == nil {
-				return reply, acked, err
+				return p
 			}
 		}
 	case interface {
 		GetShardClientForKey(key string) (*redis.Client, error)
 	}:
-		n, err := c.GetShardClientForKey(key)
+		n, err := c.GetShardClientForKey(of.Key())
 		if err != nil {
-			return driver.Reply{}, 0, driver.NotSent(err)
+			return pair{err: driver.NotSent(err)}
 		}
-		return exchange(ctx, n, false, w)
+		return exchange(ctx, n, false, of)
 	case interface {
 		node
 		Conn() *redis.Conn
 	}:
-		return exchange(ctx, c, false, w)
+		return exchange(ctx, c, false, of)
 	}
-	return driver.Reply{}, 0, driver.NotSent(fmt.Errorf(
-		"goredis: WAIT over a %T, of which it is not known where it sends: %w", d.client, errors.ErrUnsupported))
+	return pair{err: driver.NotSent(fmt.Errorf(
+		"goredis: WAIT over a %T, of which it is not known where it sends: %w", d.client, errors.ErrUnsupported))}
 }
 
 // redirect is the address in a MOVED or ASK, "" for any other err.
@@ -131,25 +116,27 @@ func named(ctx context.Context, c masters, addr string) (found *redis.Client) {
 }
 
 // exchange sends a script and a WAIT in one pipeline to one server.
-func exchange(ctx context.Context, n node, asking bool, w acknowledged) (driver.Reply, int, error) {
+func exchange(ctx context.Context, n node, asking bool, of *adapter.Command) (p pair) {
 	if c, ok := n.(*redis.Client); ok {
 		// Its ReadTimeout would make of a WAIT that is long a lost reply.
-		if read := c.Options().ReadTimeout; read > 0 && read < 2*w.timeout {
-			n = c.WithTimeout(read + w.timeout)
+		ms, _ := strconv.Atoi(of.Wait[1])
+		timeout := time.Duration(ms) * time.Millisecond
+		if read := c.Options().ReadTimeout; read > 0 && read < 2*timeout {
+			n = c.WithTimeout(read + timeout)
 		}
 	}
 	pipe := n.Pipeline()
 	if asking {
-		_ = pipe.Process(ctx, newCommand(ctx, []any{"ASKING"})) // refused, the script is too
+		_ = pipe.Process(ctx, &command{Cmd: *redis.NewCmd(ctx, "ASKING")}) // refused, the script is too
 	}
-	first, second := newCommand(ctx, slices.Clone(w.script)), newCommand(ctx, slices.Clone(w.wait))
-	first.delivery, second.delivery = w.delivery, w.delivery
-	_ = pipe.Process(ctx, first) // only queues
-	_ = pipe.Process(ctx, second)
+	script := newCommand(ctx, of)
+	wait := &command{Cmd: *redis.NewCmd(ctx, "WAIT", &tracked{of.Wait[0], of}, of.Wait[1])}
+	_ = pipe.Process(ctx, script) // only queues
+	_ = pipe.Process(ctx, wait)
 	_, err := pipe.Exec(ctx)
-	reply, err1 := first.reply(ctx, own(first, second, err))
-	acked, err2 := second.reply(ctx, own(second, first, err))
-	return adapter.AckedReply(reply, err1, acked, err2)
+	p.reply, p.err = script.reply(ctx, own(script, wait, err))
+	p.acked, p.waitErr = wait.reply(ctx, own(wait, script, err))
+	return p
 }
 
 // own is what became of a command of a pipeline whose other one is given. The pipeline's error is

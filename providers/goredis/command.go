@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,45 +13,55 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// command is a command that go-redis sends once, and that knows whether it did.
+// command is a command that go-redis sends once, and only if its caller has not left.
 type command struct {
 	redis.Cmd
-	delivery *delivery
-	own      delivery // what delivery points to, unless c is one of several commands of a call
-	tracked  tracked
-	batched  bool               // it is read while the client may still be working on its batch
-	told     atomic.Bool        // its reply has arrived; set only if batched
-	stop     context.CancelFunc // ends the context that c is sent under; nil where that is not needed
-	refusal  error              // the error reply that called for stop
+	of      *adapter.Command
+	tracked tracked
+	stop    context.CancelFunc // ends the context that c is sent under; nil where that is not needed
+	refusal error              // the error reply that called for stop
 }
 
 var _ redis.Cmder = (*command)(nil)
 
-// newCommand makes a command of words, which it keeps.
-func newCommand(ctx context.Context, words []any) *command {
-	c := &command{Cmd: *redis.NewCmd(ctx, words...)}
-	c.delivery = &c.own
-	c.track(words)
+// newCommand makes of a command what go-redis sends.
+func newCommand(ctx context.Context, of *adapter.Command) *command {
+	i := 1 // EVALSHA digest
+	if of.Words[0] == "SET" {
+		i = 3 // SET key value NX
+	}
+	c := &command{of: of, tracked: tracked{of.Words[i], of}}
+	args := of.Any()
+	args[i] = &c.tracked
+	c.Cmd = *redis.NewCmd(ctx, args...)
 	c.SetStepCount(1) // else a cluster client asks the server for all its commands first
 	return c
 }
 
-// track replaces a word of a SET, a WAIT or a script's command, one by which no client finds the
-// server. Other commands are not tracked.
-func (c *command) track(words []any) {
-	i := 1 // EVALSHA digest, WAIT replicas
-	switch words[0] {
-	case "EVALSHA", "EVAL", "WAIT":
-	case "SET":
-		i = 3 // SET key value NX
-	default:
-		return
-	}
-	if word, ok := words[i].(string); ok {
-		c.tracked = tracked{word, c}
-		words[i] = &c.tracked
-	}
+// tracked is a word of a command, one by which no client finds the server. The client marshals it
+// when it writes the command to a connection that is ready, however often it or a hook looks at the
+// words before. A redis.AutoPipeliner marshals it when it queues the command, which counts as sent
+// then.
+type tracked struct {
+	word string
+	of   *adapter.Command
 }
+
+// refused stands for the tracked word of a command that must not be sent. It is no option of SET, no
+// digest, no Lua and no number of replicas: the server replies with an error and executes nothing.
+// To fail instead would fail the commands beside it, and cost the connection.
+const refused = "-"
+
+// MarshalBinary implements encoding.BinaryMarshaler. It never fails.
+func (t *tracked) MarshalBinary() ([]byte, error) {
+	if !t.of.Begin() {
+		return []byte(refused), nil
+	}
+	return []byte(t.word), nil
+}
+
+// String implements fmt.Stringer, for hooks that log the words of a command.
+func (t *tracked) String() string { return t.word }
 
 // NoRetry implements redis.Cmder: a command whose reply is lost is not sent again. MOVED and ASK
 // are still followed.
@@ -61,23 +71,28 @@ func (c *command) NoRetry() bool { return true }
 // READONLY and sometimes after LOADING, unless its context has ended meanwhile.
 func (c *command) SetErr(err error) {
 	c.Cmd.SetErr(err)
-	if c.batched && err == nil && c.Val() != nil {
-		c.told.Store(true)
-	}
 	if c.stop != nil && c.refusal == nil && (redis.IsReadOnlyError(err) || redis.IsLoadingError(err)) {
 		c.refusal = err
 		c.stop()
 	}
 }
 
-// process sends cmd, whose caller's context is ctx, under the context sending. It returns what
-// NewReply understands.
-func (d *goredisDriver) process(ctx, sending context.Context, cmd *command) (any, error) {
-	if _, single := d.client.(*redis.Client); single { // that always obeys NoRetry
-		sending = d.expiries.Share(sending, time.Now())
-		defer adapter.Unshare(sending)
-	} else {
-		sending, cmd.stop = stoppable(sending)
+// send implements adapter.Client.
+func (d *goredisDriver) send(ctx context.Context, commands []*adapter.Command) {
+	switch first := commands[0]; {
+	case first.Wait[0] != "":
+		d.sendPair(ctx, first)
+	case len(commands) == 1:
+		d.sendOne(ctx, first)
+	default:
+		d.sendMany(ctx, commands)
+	}
+}
+
+func (d *goredisDriver) sendOne(ctx context.Context, of *adapter.Command) {
+	cmd, sending := newCommand(ctx, of), ctx
+	if _, single := d.client.(*redis.Client); !single { // that always obeys NoRetry
+		sending, cmd.stop = stoppable(ctx)
 		defer cmd.stop()
 	}
 	err := d.client.Process(sending, cmd)
@@ -87,8 +102,33 @@ func (d *goredisDriver) process(ctx, sending context.Context, cmd *command) (any
 	if cmd.refusal != nil {
 		err = cmd.refusal
 	}
+	d.answer(ctx, cmd, err)
+}
+
+// sendMany sends commands in one pipeline. A cluster client makes one for each node.
+func (d *goredisDriver) sendMany(ctx context.Context, commands []*adapter.Command) {
+	pipe := d.client.Pipeline()
+	cmds := make([]*command, len(commands))
+	for i, of := range commands {
+		cmds[i] = newCommand(ctx, of)
+		_ = pipe.Process(ctx, cmds[i]) // only queues
+	}
+	_, err := pipe.Exec(ctx)
+	if slices.ContainsFunc(cmds, func(c *command) bool { return c.Err() != nil }) {
+		err = nil // it is one of theirs
+	}
+	for _, cmd := range cmds {
+		if err != nil {
+			cmd.SetErr(err)
+		}
+		d.answer(ctx, cmd, cmd.Err())
+	}
+}
+
+// answer records what became of cmd, given the client's error.
+func (d *goredisDriver) answer(ctx context.Context, cmd *command, err error) {
 	v, err := cmd.reply(ctx, err)
-	return v, d.unanswered(err)
+	cmd.of.Answer(v, d.unanswered(err))
 }
 
 // unanswered returns err, as final if the client is closed. If err is not the server's, it makes a
@@ -150,13 +190,13 @@ func (c *command) reply(ctx context.Context, err error) (any, error) {
 	case errors.Is(err, redis.Nil):
 		return nil, nil
 	case err != nil:
-		return nil, classify(ctx, err, c.delivery.sent())
+		return nil, classify(ctx, err)
 	}
 	return nil, errNoReply
 }
 
 // classify returns err as an error of package driver that wraps the client's.
-func classify(ctx context.Context, err error, sent bool) error {
+func classify(ctx context.Context, err error) error {
 	var reply redis.Error
 	var slow interface{ Timeout() bool }
 	switch {
@@ -165,10 +205,10 @@ func classify(ctx context.Context, err error, sent bool) error {
 			err = sameType(redis.ErrNoScript, short)
 		}
 		err = adapter.NewServerError(reply.Error(), err)
-	case late(ctx) && !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &slow) && slow.Timeout():
+	case adapter.Ended(ctx) != nil && !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &slow) && slow.Timeout():
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the client's i/o timeout does not say whose it was
 	}
-	if !sent || adapter.DialFailed(err) || errors.Is(err, redis.ErrClosed) ||
+	if adapter.DialFailed(err) || errors.Is(err, redis.ErrClosed) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
 		return driver.NotSent(err)
 	}
@@ -177,9 +217,3 @@ func classify(ctx context.Context, err error, sent bool) error {
 
 // sameType makes an error reply of go-redis' own type, which has no name outside of it.
 func sameType[E ~string](_ E, text string) E { return E(text) }
-
-// late reports whether ctx's deadline has passed; ctx.Err may lag behind the client's timer.
-func late(ctx context.Context) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && !time.Now().Before(deadline)
-}

@@ -32,21 +32,25 @@ func TestDefaults(t *testing.T) { clients.RunAll(t, clients.GoredisDefaults) }
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for name, kind := range kinds {
-		if name == "single" || name == "cluster with ReadOnly" { // the first is as in TestDriver
+		newDriver := goredis.New
+		if name == "single" {
+			name, newDriver = "unpipelined", goredis.NewUnpipelined
+		}
+		if name == "cluster with ReadOnly" {
 			continue
 		}
 		h := drivertest.Harness{
 			On: []drivertest.Kind{drivertest.Memory},
 			Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 				client := kind(&redis.Options{
-					Addr: "192.0.2.1:6379", Password: target.Password, ContextTimeoutEnabled: name == "cluster",
+					Addr: "192.0.2.1:6379", Password: target.Password, ContextTimeoutEnabled: name != "unknown",
 					PoolSize: 1000, Protocol: 2, // so that no timer of a pool and no handshake leaves the bubble
 					Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 						return target.Dial(ctx, network, target.Addrs[0])
 					},
 				})
 				tb.Cleanup(func() { _ = client.Close() })
-				return goredis.New(client)
+				return newDriver(client)
 			},
 		}
 		switch name {

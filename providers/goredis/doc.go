@@ -11,6 +11,9 @@
 //     reply, and then find its own lock.)
 //   - A call returns soon after its context ends: while it waits for a connection of the pool,
 //     while the client dials or logs in, and while a reply is awaited.
+//   - Commands of callers that come while others are under way travel together, up to 32 in one
+//     pipeline: a flight. Each caller has its own context, outcome and late reply. A lone command goes
+//     by itself and at once. NewUnpipelined makes a driver that sends each by itself.
 //   - An error matches driver.ErrNotSent if the command never left: the client could not dial or
 //     log in, its pool was exhausted, it was closed, or the context ended before the command was
 //     written, also while the client was dialing. A command that a redis.AutoPipeliner has queued
@@ -18,7 +21,8 @@
 //   - The client is not changed: no option is set, and Close leaves it open. A client of one server
 //     gets one hook, whatever the number of its drivers, which only notes dials that fail: a caller
 //     whose context ends before it has a connection is told why. The client's
-//     hooks see each command with the values of the caller's context. One argument (NX, a script's
+//     hooks see a lone command with the values of its caller's context, and commands that travel
+//     together as a pipeline, with the values of the first one's. One argument (NX, a script's
 //     digest or source, or the first number of a WAIT) has a type with MarshalBinary and String,
 //     from which the driver learns whether the command was sent. A hook that asserts
 //     cmd.Args()[i].(string) panics there: use fmt.Sprint.
@@ -26,12 +30,12 @@
 //     a form that the server refuses: that argument is then "-", which is a syntax error in SET, an
 //     unknown digest or a script that does not compile. Nothing is executed. The connection and the
 //     other commands on it are not affected.
-//   - At most as many calls are in flight at a server as the client has connections to it
+//   - At most as many flights are under way to a server as the client has connections to it
 //     (PoolSize, MaxActiveConns), but at least two; a client that is neither one server, a cluster
-//     nor a Ring gets 64 for each 256 slots. Batches have their own limit: 256 at once. Further
-//     calls wait in the driver and fail with driver.ErrNotSent if their context ends meanwhile. One
-//     place in eight, at least one, is reserved for renewals, releases and conversions. A call
-//     whose context never ends waits in the client instead.
+//     nor a Ring gets 64 for each 256 slots. Further calls wait in the driver and fail with
+//     driver.ErrNotSent if their context ends meanwhile. One flight in eight, at least one, is
+//     reserved for renewals, releases and conversions. A call whose context never ends waits in the
+//     client instead.
 //   - All subscriptions share one connection outside the pool. It is dialed for the first
 //     subscription, and again when it breaks; every listener is woken then.
 //   - In a cluster of Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE,
@@ -61,7 +65,7 @@
 // # Which options to set
 //
 // ContextTimeoutEnabled: true. Without it go-redis waits for a reply until ReadTimeout, whatever
-// the context says, so each call needs a goroutine that its caller can leave: about 10 µs on two
+// the context says, so a lone call needs a goroutine that its caller can leave: about 10 µs on two
 // cores. With it only these calls do: under a context that can be canceled, over a redis.Ring or a
 // client of your own type, and over cluster clients with ReadOnly, RouteByLatency or RouteRandomly.
 //

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,15 +14,11 @@ import (
 )
 
 type goredisDriver struct {
-	adapter.Base
-	client        redis.UniversalClient
-	obeysDeadline bool // client ends a call by its context's deadline
-	servers       servers
-	dials         *dials           // nil: it does not see them
-	expiries      adapter.Expiries // of commands
-	scripts       adapter.ScriptCache
-	info          driver.Info
-	hub           *adapter.Hub
+	adapter.Commands
+	client  redis.UniversalClient
+	servers servers
+	info    driver.Info
+	hub     *adapter.Hub
 }
 
 var (
@@ -39,18 +34,31 @@ var (
 // goroutine.
 //
 // A nil client, also a nil pointer in the interface, is a [driver.InvalidError].
-func New(client redis.UniversalClient) (driver.Driver, error) {
+//
+// Commands of callers that come at the same time travel together, up to 32 in one pipeline. The hooks
+// of the client see such a pipeline, with the context values of one of its callers.
+func New(client redis.UniversalClient) (driver.Driver, error) { return newDriver(client, false) }
+
+// NewUnpipelined is New for a driver that sends each command by itself, as the bare client does. It
+// is for a client whose hooks or proxies must see single commands. With many callers at once the
+// driver is slower.
+func NewUnpipelined(client redis.UniversalClient) (driver.Driver, error) {
+	return newDriver(client, true)
+}
+
+func newDriver(client redis.UniversalClient, single bool) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, driver.Invalid("goredis.New client", fmt.Sprintf("nil %T", client),
 			"a client, such as redis.NewClient makes")
 	}
 	d := &goredisDriver{
-		client:        client,
-		obeysDeadline: obeysDeadline(client),
-		servers:       newServers(client),
-		dials:         newDials(client),
-		info:          driver.Info{Client: "go-redis", Address: address(client)},
+		client: client,
+		info:   driver.Info{Client: "go-redis", Address: address(client)},
 	}
+	d.servers = newServers(client, adapter.Client{
+		Single: single, Send: d.send, Inline: inline(client), Unsent: newDials(client).explain,
+	})
+	d.To = d.servers.pipeline
 	if cluster, ok := client.(masters); ok {
 		d.hub = adapter.NewShardedHub(d.open, shards(cluster))
 	} else {
@@ -76,65 +84,8 @@ func (d *goredisDriver) Info() driver.Info { return d.info }
 
 // Close implements driver.Driver.
 func (d *goredisDriver) Close() error {
-	defer d.expiries.Close()
+	defer d.servers.close()
 	return d.Shutdown(d.hub)
-}
-
-// SetNX implements driver.Driver.
-func (d *goredisDriver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	cmd := newCommand(ctx, []any{"SET", key, value, "NX", "PX", ttl.Milliseconds()})
-	return call(ctx, d, key, cmd.delivery, func(sending context.Context) (bool, error) {
-		reply, err := d.process(ctx, sending, cmd)
-		if err != nil {
-			return false, err
-		}
-		switch reply {
-		case "OK":
-			return true, nil
-		case nil:
-			return false, nil
-		}
-		return false, fmt.Errorf("goredis: SET NX was answered with %T %v: want OK or nil", reply, reply)
-	})
-}
-
-// Eval implements driver.Driver.
-func (d *goredisDriver) Eval(
-	ctx context.Context, s *driver.Script, keys, args []string,
-) (driver.Reply, error) {
-	words := scriptWords(keys, args) // copied: after an early return nothing may look at the caller's slices
-	return d.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
-		words[0], words[1] = command, body
-		cmd := newCommand(ctx, words)
-		return call(ctx, d, firstKey(keys), cmd.delivery, func(sending context.Context) (driver.Reply, error) {
-			reply, err := d.process(ctx, sending, cmd)
-			if err != nil {
-				return driver.Reply{}, err
-			}
-			return driver.NewReply(reply)
-		})
-	})
-}
-
-// firstKey is the key by which a cluster finds the node; "" for none.
-func firstKey(keys []string) string {
-	if len(keys) == 0 {
-		return ""
-	}
-	return keys[0]
-}
-
-// scriptWords are the words of EVAL or EVALSHA, but for the first two.
-func scriptWords(keys, args []string) []any {
-	words := make([]any, 3, 3+len(keys)+len(args))
-	words[2] = len(keys)
-	for _, k := range keys {
-		words = append(words, k)
-	}
-	for _, a := range args {
-		words = append(words, a)
-	}
-	return words
 }
 
 // Subscribe implements driver.Driver.

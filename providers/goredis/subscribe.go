@@ -100,7 +100,7 @@ func dialFeed(ctx context.Context, pubsub *redis.PubSub) (*feed, error) {
 	})
 	if err != nil {
 		finish()
-		return nil, classify(ctx, err, false)
+		return nil, driver.NotSent(classify(ctx, err))
 	}
 	f := &feed{pubsub: pubsub}
 	f.ctx, f.stop = context.WithCancel(context.Background())
@@ -144,7 +144,7 @@ func (f *feed) Next() (adapter.Event, error) {
 			err = end
 		}
 		if err != nil {
-			err = classify(f.ctx, err, true)
+			err = classify(f.ctx, err)
 			if driver.CodeOf(err) != "" {
 				return adapter.Event{Kind: adapter.Refused, Err: err}, nil
 			}

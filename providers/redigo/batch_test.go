@@ -15,7 +15,7 @@ import (
 )
 
 // One reply is lost in the middle. The replies before it count, the outcome of the other calls is
-// unknown, and none is sent again.
+// unknown, and none of them is sent again. A script that the server did not know is, by source.
 func TestEvalManyLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
@@ -30,14 +30,14 @@ func TestEvalManyLosesItsConnection(t *testing.T) {
 		check.Must(t, err)
 		p.Add(faultproxy.Rule{Match: faultproxy.Contains("k3"), Fault: faultproxy.Cut})
 		results := evalMany(t.Context(), drv, calls...)
-		wantServerError(t, results[0].Err, "NOSCRIPT ")
+		wantInt(t, results[0], 1)
 		wantInt(t, results[1], 1)
 		wantInt(t, results[2], 1)
 		for _, r := range results[3:] {
 			wantOpen(t, r.Err, io.EOF)
 		}
 		for i := range calls {
-			if n := p.Sent(fmt.Sprint("k", i)); n > 1 || n == 0 && i <= 3 { // of what follows k3, all may be lost
+			if n := p.Sent(fmt.Sprint("k", i)); i > 0 && n > 1 || n == 0 && i <= 3 { // of what follows k3, all may be lost
 				t.Errorf("k%d was sent %d times", i, n)
 			}
 		}
@@ -54,10 +54,10 @@ func TestEvalManyReadsWhileItWrites(t *testing.T) {
 		t.Cleanup(func() { check.Must(t, drv.Close()); check.Must(t, closeClient()) })
 		calls := make([]driver.Call, 200)
 		for i := range calls {
-			calls[i] = driver.Call{Script: incr, Keys: []string{fmt.Sprint("k", i%100)}, Args: []string{strings.Repeat("x", 500)}}
+			calls[i] = driver.Call{Script: incr, Keys: []string{fmt.Sprint("k", i)}, Args: []string{strings.Repeat("x", 500)}}
 		}
-		for i, r := range evalMany(bound(t, t.Context(), patience), drv, calls...) {
-			wantInt(t, r, int64(1+i/100))
+		for _, r := range evalMany(bound(t, t.Context(), patience), drv, calls...) {
+			wantInt(t, r, 1)
 		}
 	})
 }

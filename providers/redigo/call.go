@@ -1,11 +1,10 @@
 package redigo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -14,86 +13,109 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// shortWait is how long a call may have waited at the gate of a server that answers.
-const shortWait = 50 * time.Millisecond
-
-// call takes a connection, uses it once and gives it back. It returns soon after ctx ends, by one
-// of two ways. A connection of a prompt pool is used in this goroutine and closed when ctx ends.
-// Elsewhere dialing, testing or waiting may ignore ctx, so the call runs in a goroutine that
-// outlives ctx. So it does if it waited long at the gate: many callers may give up then, and their
-// connections are kept for a moment, for late replies.
-func call[T any](
-	ctx context.Context, d *redigoDriver, key string, use func(redis.Conn) (T, error),
-) (T, error) {
-	var zero T
-	if err := d.CheckOpen(); err != nil {
-		return zero, err
-	}
-	if err := ctx.Err(); err != nil {
-		return zero, driver.NotSent(err)
-	}
-	gate := d.gate
-	if d.gates != nil {
-		gate = d.gates.Of(key)
-	}
-	if endless(ctx) {
-		gate = nil
-	}
-	prompt := true
-	if gate != nil && !gate.TryEnter(ctx) {
-		began := time.Now()
-		if err := gate.Enter(ctx); err != nil {
-			return zero, err
-		}
-		prompt = time.Since(began) < shortWait
-	}
-	// Without an idle connection it would dial: redis.DialContext does not tell the TLS handshake
-	// of ctx.
-	if prompt && d.inline.Load() && d.prompt.IdleCount() > 0 {
-		if gate != nil {
-			defer gate.Leave()
-		}
-		return run(ctx, d, key, use, nil, 0)
-	}
-	return detach(ctx, gate, func(begun *atomic.Bool) (T, error) { return run(ctx, d, key, use, begun, lag) })
+// prompts reports whether a call may use a connection in its caller's goroutine: there is an idle one
+// of a pool that only hands it out, and it can be closed when ctx ends. Without one the call would
+// dial: redis.DialContext does not tell the TLS handshake of ctx.
+func (d *redigoDriver) prompts(context.Context) bool {
+	return d.inline.Load() && d.prompt.IdleCount() > 0
 }
 
-// endless reports whether ctx never ends: its caller waits for a connection as long as the pool
-// lets it, and never leaves a call behind.
-func endless(ctx context.Context) bool {
-	_, bounded := ctx.Deadline()
-	return !bounded && !driver.Cancellable(ctx)
-}
-
-// detach runs f in a goroutine that outlives ctx if it must. The caller passes on its place at
-// gate, if there is one. While f has not set begun and ctx has ended, nothing has been sent or ever
-// will be.
-func detach[T any](
-	ctx context.Context, gate *adapter.Gate, f func(begun *atomic.Bool) (T, error),
-) (v T, err error) {
-	var begun atomic.Bool
-	if gate == nil {
-		v, err = adapter.Await(ctx, func() (T, error) { return f(&begun) })
-	} else {
-		v, err = adapter.AwaitEntered(ctx, gate, func() (T, error) { return f(&begun) })
-	}
-	if !begun.Load() {
-		err = driver.NotSent(err)
-	}
-	return v, err
-}
-
-func run[T any](
-	ctx context.Context, d *redigoDriver, key string, use func(redis.Conn) (T, error),
-	begun *atomic.Bool, lag time.Duration,
-) (T, error) {
-	conn, err := d.get(ctx, key)
+// send takes a connection, sends commands over it and gives it back.
+func (d *redigoDriver) send(ctx context.Context, commands []*adapter.Command) {
+	conn, err := d.get(ctx, commands[0].Key())
 	if err != nil {
-		var zero T
-		return zero, unavailable(ctx, err)
+		err = unavailable(ctx, err)
+		for _, c := range commands {
+			c.Answer(nil, err)
+		}
+		return
 	}
 	defer conn.Close() //nolint:errcheck // what breaks a connection shows in use; then the pool drops it
-	return begin(ctx, d, conn, use, begun, lag)
+	d.exchange(ctx, conn, commands, false)
+}
+
+// exchange sends commands over conn, and reads the replies. Once the connection breaks, the outcome
+// of those without a reply is unknown. asking makes a node serve a single command of a slot that it
+// is about to get.
+func (d *redigoDriver) exchange(ctx context.Context, conn redis.Conn, commands []*adapter.Command, asking bool) {
+	w := d.closer.watch(ctx, conn)
+	defer w.end()
+	if asking { // in a round trip of its own: a refusal of it says nothing about the command after it
+		if _, err := do(ctx, conn, "ASKING", nil); err != nil {
+			commands[0].Answer(nil, driver.NotSent(explain(ctx, err)))
+			return
+		}
+	}
+	if c := commands[0]; len(commands) == 1 && c.Wait[0] == "" {
+		if c.Begin() {
+			v, err := do(ctx, conn, c.Words[0], c.Any()[1:])
+			c.Answer(v, explain(ctx, err))
+		}
+		return
+	}
+	// It reads meanwhile: a server whose replies nobody reads may stop reading.
+	var begun []*adapter.Command
+	for _, c := range commands {
+		if c.Begin() {
+			begun = append(begun, c)
+		}
+	}
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for _, c := range begun {
+			if write(conn, c) != nil {
+				return // the connection is closed then, so that reading fails as well
+			}
+		}
+		_ = conn.Flush() // the same
+	})
+	defer writing.Wait()
+	var broken error
+	for _, c := range begun {
+		if broken != nil {
+			c.Answer(nil, explain(ctx, broken))
+		} else {
+			broken = d.read(ctx, conn, c)
+		}
+	}
+}
+
+// do sends one command and reads its reply.
+func do(ctx context.Context, conn redis.Conn, command string, args []any) (any, error) {
+	if d, ok := readLimit(ctx); ok {
+		return redis.DoWithTimeout(conn, d, command, args...)
+	}
+	return conn.Do(command, args...)
+}
+
+// write writes c, and the WAIT behind it if there is one.
+func write(conn redis.Conn, c *adapter.Command) error {
+	if err := conn.Send(c.Words[0], c.Any()[1:]...); err != nil || c.Wait[0] == "" {
+		return err
+	}
+	return conn.Send("WAIT", c.Wait[0], c.Wait[1])
+}
+
+// read reads the reply to c, also where that is an error: one that stays behind would be the next
+// command's. It returns an error if the connection is broken.
+func (d *redigoDriver) read(ctx context.Context, conn redis.Conn, c *adapter.Command) (broken error) {
+	v, err := receive(ctx, conn)
+	c.Answer(v, explain(ctx, err))
+	if c.Wait[0] != "" {
+		v, err = receive(ctx, conn)
+		c.AnswerWait(v, explain(ctx, err))
+	}
+	if conn.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+func receive(ctx context.Context, conn redis.Conn) (any, error) {
+	if d, ok := readLimit(ctx); ok {
+		return redis.ReceiveWithTimeout(conn, d)
+	}
+	return conn.Receive()
 }
 
 // unavailable is the error of a call for which there is no connection. A pool that was closed,
@@ -105,25 +127,6 @@ func unavailable(ctx context.Context, err error) error {
 		err = driver.Permanent(err)
 	}
 	return err
-}
-
-// begin uses conn, which nobody has used yet, until ctx ends and lag has passed. It sets begun,
-// unless that is nil, and then looks at ctx for the last time, in this order.
-func begin[T any](
-	ctx context.Context, d *redigoDriver, conn redis.Conn, use func(redis.Conn) (T, error), begun *atomic.Bool,
-	lag time.Duration,
-) (T, error) {
-	if begun != nil {
-		begun.Store(true)
-	}
-	if err := ctx.Err(); err != nil {
-		var zero T
-		return zero, driver.NotSent(err)
-	}
-	w := d.closer.watch(ctx, conn, lag)
-	v, err := use(conn)
-	w.end()
-	return v, explain(ctx, err)
 }
 
 // get takes a connection from the pool; one of a cluster is bound to key's node, since by itself it
@@ -150,21 +153,9 @@ func (d *redigoDriver) get(ctx context.Context, key string) (redis.Conn, error) 
 	return conn, nil
 }
 
-// exec sends one command and reads its reply.
-func exec(ctx context.Context, conn redis.Conn, command string, args []any) (any, error) {
-	if d, ok := readLimit(ctx); ok {
-		return redis.DoWithTimeout(conn, d, command, args...)
-	}
-	return conn.Do(command, args...)
-}
-
-// lag is how long a call waits for its reply after its caller has left. A late reply resolves the
-// outcome.
-const lag = time.Second
-
-// grace is what a read may last longer than ctx. The watcher or adapter.Await ends the call; this
-// ends what goes on behind.
-const grace = lag + 100*time.Millisecond
+// grace is what a read may last longer than ctx. The watcher ends the call; this ends what goes on
+// behind.
+const grace = time.Second
 
 // readLimit is never zero: to redigo that is no limit at all.
 func readLimit(ctx context.Context) (time.Duration, bool) {
@@ -183,19 +174,10 @@ func explain(ctx context.Context, err error) error {
 		}
 		return adapter.NewServerError(string(reply), err)
 	}
-	if end := ended(ctx); end != nil && !errors.Is(err, end) {
+	if end := adapter.Ended(ctx); end != nil && !errors.Is(err, end) {
 		return fmt.Errorf("%w: %w", end, err)
 	}
 	return err
-}
-
-// ended returns why ctx is over. On a busy machine the timer of its deadline may fire after that of
-// a connection.
-func ended(ctx context.Context) error {
-	if at, dated := ctx.Deadline(); dated && !time.Now().Before(at) {
-		return cmp.Or(ctx.Err(), context.DeadlineExceeded)
-	}
-	return ctx.Err()
 }
 
 // closable reports whether closeNetwork can close conn.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // maxRedirects is how many redirections one command follows.
@@ -33,68 +33,50 @@ func bind(b binder, key string) error {
 	return b.Bind(key)
 }
 
-// do sends one command.
-func (d *redigoDriver) do(ctx context.Context, key, command string, args []any) (any, error) {
-	return follow(ctx, d, key, func(conn redis.Conn) (any, error) { return exec(ctx, conn, command, args) })
-}
-
-// follow uses a connection to key's node. In a cluster it follows MOVED and ASK, which prove that
-// what use sent did not run.
-func follow[T any](
-	ctx context.Context, d *redigoDriver, key string, use func(redis.Conn) (T, error),
-) (T, error) {
-	v, err := call(ctx, d, key, use)
-	if d.cluster == nil {
-		return v, err
-	}
-	for range maxRedirects {
-		switch driver.CodeOf(err) {
-		case "MOVED": // the pool has noted the new node
-			v, err = call(ctx, d, key, use)
-		case "ASK":
-			v, err = ask(ctx, d, err, use)
-		default:
-			return v, err
+// sendToCluster is send for a cluster. It follows MOVED and ASK, which prove that a command did not
+// run. Commands that travel together have slots that are probably of one node.
+func (d *redigoDriver) sendToCluster(ctx context.Context, commands []*adapter.Command) {
+	d.send(ctx, commands)
+	for _, c := range commands {
+		if c.Key() == "" {
+			continue // any node serves it
+		}
+		one := []*adapter.Command{c}
+		for range maxRedirects {
+			switch driver.CodeOf(c.Err()) {
+			case "MOVED": // the pool has noted the new node
+				d.send(ctx, one)
+			case "ASK":
+				d.ask(ctx, one)
+			}
 		}
 	}
-	return v, err
 }
 
 // errVisited ends a walk over the nodes.
 var errVisited = errors.New("visited")
 
 // ask uses a connection of the node that an ASK reply names.
-func ask[T any](
-	ctx context.Context, d *redigoDriver, asked error, use func(redis.Conn) (T, error),
-) (T, error) {
-	reply, _ := errors.AsType[*driver.ServerError](asked)
+func (d *redigoDriver) ask(ctx context.Context, asked []*adapter.Command) {
+	c := asked[0]
+	reply, _ := errors.AsType[*driver.ServerError](c.Err())
 	target := reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // ASK 3999 127.0.0.1:6381
-	asking := func(conn redis.Conn) (T, error) {
-		// In a round trip of its own: redigo gives the first error of several replies, and a
-		// refused ASKING says nothing about the command after it.
-		if _, err := exec(ctx, conn, "ASKING", nil); err != nil {
-			var none T
-			return none, driver.NotSent(err)
+	visit := func(addr string, conn redis.Conn) error {
+		if addr != target {
+			return nil
 		}
-		return use(conn)
+		if err := conn.Err(); err != nil {
+			c.Answer(nil, driver.NotSent(explain(ctx, err)))
+		} else {
+			d.exchange(ctx, conn, asked, true)
+		}
+		return errVisited
 	}
-	return detach(ctx, nil, func(begun *atomic.Bool) (v T, err error) {
-		visit := func(addr string, conn redis.Conn) error {
-			if addr != target {
-				return nil
-			}
-			if err = conn.Err(); err == nil {
-				v, err = begin(ctx, d, conn, asking, begun, lag)
-			}
-			return errVisited
-		}
-		walked := d.cluster.EachNode(false, visit)
-		if !errors.Is(walked, errVisited) && d.cluster.Refresh() == nil {
-			walked = d.cluster.EachNode(false, visit) // the node is new, or now known by its other name
-		}
-		if !errors.Is(walked, errVisited) {
-			err = fmt.Errorf("redigo: the pool does not know the node of %q", reply.Text)
-		}
-		return v, err
-	})
+	walked := d.cluster.EachNode(false, visit)
+	if !errors.Is(walked, errVisited) && d.cluster.Refresh() == nil {
+		walked = d.cluster.EachNode(false, visit) // the node is new, or now known by its other name
+	}
+	if !errors.Is(walked, errVisited) {
+		c.Answer(nil, driver.NotSent(fmt.Errorf("redigo: the pool does not know the node of %q", reply.Text)))
+	}
 }

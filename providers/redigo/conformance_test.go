@@ -27,8 +27,9 @@ func TestLocks(t *testing.T) {
 func TestPools(t *testing.T) {
 	t.Parallel()
 	for name, kind := range poolKinds {
+		newDriver := redigo.New
 		if name == "DialContext" {
-			continue // as in TestDriver
+			name, newDriver = "unpipelined", redigo.NewUnpipelined
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +41,7 @@ func TestPools(t *testing.T) {
 							redis.DialPassword(target.Password))
 					})
 					tb.Cleanup(func() { _ = pool.Close() })
-					return redigo.New(pool)
+					return newDriver(pool)
 				},
 			})
 		})

@@ -10,8 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
+// lookEvery is how often a deadlineCloser looks for contexts that ended before their deadlines.
+const lookEvery = time.Second
+
 // deadlineCloser closes connections at the deadlines of calls, with one timer for all calls of a
-// driver. The zero deadlineCloser is ready to use.
+// driver. A context that is not cancellable may still end before: that of commands whose callers have
+// all left. Its connection is closed within lookEvery. The zero deadlineCloser is ready to use.
 type deadlineCloser struct {
 	mu      sync.Mutex
 	watched map[*watcher]struct{}
@@ -19,10 +23,10 @@ type deadlineCloser struct {
 	alarm   time.Time // when timer fires; zero: it is not set
 }
 
-// watcher closes a connection when ctx ends, or lag after that, so that what reads or writes on it
-// returns.
+// watcher closes a connection when ctx ends, so that what reads or writes on it returns.
 type watcher struct {
 	closer *deadlineCloser // for a deadline alone
+	ctx    context.Context //nolint:containedctx // that of closer's watcher
 	at     time.Time       // when it closes the connection then
 	stop   func() bool     // for a ctx that may end before its deadline
 
@@ -30,16 +34,12 @@ type watcher struct {
 	conn redis.Conn // nil once over
 }
 
-func (c *deadlineCloser) watch(ctx context.Context, conn redis.Conn, lag time.Duration) *watcher {
+func (c *deadlineCloser) watch(ctx context.Context, conn redis.Conn) *watcher {
 	w := &watcher{conn: conn}
 	if driver.Cancellable(ctx) {
-		expire := w.expire
-		if lag > 0 {
-			expire = func() { time.AfterFunc(lag, w.expire) }
-		}
-		w.stop = context.AfterFunc(ctx, expire)
+		w.stop = context.AfterFunc(ctx, w.expire)
 	} else if deadline, ok := ctx.Deadline(); ok {
-		w.closer, w.at = c, deadline.Add(lag)
+		w.closer, w.ctx, w.at = c, ctx, deadline
 		c.add(w)
 	}
 	return w
@@ -82,28 +82,30 @@ func (c *deadlineCloser) remove(w *watcher) bool {
 	return ok
 }
 
-// arm sets the timer, unless it fires sooner: firing for nothing now and then costs less than
-// setting it for each call. mu is held.
+// arm sets the timer to at or the next look, unless it fires sooner: firing for nothing now and then
+// costs less than setting it for each call. mu is held.
 func (c *deadlineCloser) arm(at time.Time) {
-	switch {
-	case !c.alarm.IsZero() && !at.Before(c.alarm):
+	if !c.alarm.IsZero() && !at.Before(c.alarm) {
 		return
-	case c.timer == nil:
-		c.timer = time.AfterFunc(time.Until(at), c.tick)
-	default:
-		c.timer.Reset(time.Until(at))
 	}
-	c.alarm = at
+	now := time.Now()
+	in := min(at.Sub(now), lookEvery)
+	if c.timer == nil {
+		c.timer = time.AfterFunc(in, c.tick)
+	} else {
+		c.timer.Reset(in)
+	}
+	c.alarm = now.Add(in)
 }
 
-// tick closes the connections whose time has come.
+// tick closes the connections whose time has come, or whose context has ended.
 func (c *deadlineCloser) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, next := time.Now(), time.Time{}
 	for w := range c.watched {
 		switch {
-		case !now.Before(w.at):
+		case !now.Before(w.at) || w.ctx.Err() != nil:
 			delete(c.watched, w)
 			go w.expire() // closing a TLS connection may take a while
 		case next.IsZero() || w.at.Before(next):

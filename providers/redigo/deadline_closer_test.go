@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // recorder is a connection that records when it was closed.
@@ -39,24 +40,36 @@ func TestDeadlineCloser(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, start := new(deadlineCloser), time.Now()
-		watch := func(after, lag time.Duration) (*watcher, <-chan time.Duration) {
+		watch := func(after time.Duration) (*watcher, <-chan time.Duration) {
 			conn := recorder{at: make(chan time.Duration, 1), t0: start}
-			return s.watch(endsAt{context.Background(), start.Add(after)}, conn, lag), conn.at
+			return s.watch(endsAt{context.Background(), start.Add(after)}, conn), conn.at
 		}
-		_, late := watch(3*time.Second, 0)
-		_, soon := watch(time.Second, 0)
-		_, lagging := watch(time.Second, time.Second)
-		over, never := watch(time.Second, 0)
+		_, late := watch(3 * time.Second)
+		_, soon := watch(time.Second)
+		over, never := watch(time.Second)
 		over.end()
-		for want, shut := range map[time.Duration]<-chan time.Duration{time.Second: soon, 2 * time.Second: lagging, 3 * time.Second: late} {
+		for want, shut := range map[time.Duration]<-chan time.Duration{time.Second: soon, 3 * time.Second: late} {
 			check.Equal(t, "closed after", <-shut, want)
 		}
-		_, again := watch(4*time.Second, 0)
+		_, again := watch(4 * time.Second)
 		check.Equal(t, "closed after", <-again, 4*time.Second)
 		select {
 		case <-never:
 			t.Error("the connection of a call that is over was closed")
 		default:
 		}
+	})
+}
+
+// A context that ends before its deadline has its connection closed at the next look.
+func TestDeadlineCloserLooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, start := new(deadlineCloser), time.Now()
+		ctx := driver.Bound(context.Background(), time.Minute)
+		conn := recorder{at: make(chan time.Duration, 1), t0: start}
+		s.watch(ctx, conn)
+		time.AfterFunc(lookEvery+1, ctx.Stop)
+		check.Equal(t, "closed after", <-conn.at, 2*lookEvery)
 	})
 }

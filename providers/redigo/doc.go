@@ -15,6 +15,9 @@
 //
 //   - A command is sent at most once. Only MOVED and ASK of a cluster, and NOSCRIPT, are followed
 //     by another try, since they prove that nothing ran.
+//   - Commands of callers that come while others are under way travel together, up to 32 in one
+//     round trip: a flight. Each caller has its own context, outcome and late reply. A lone command goes
+//     by itself and at once. NewUnpipelined makes a driver that sends each by itself.
 //   - What fails before a command is written matches driver.ErrNotSent: dialing and logging in, an
 //     exhausted or closed pool, a ctx that ended meanwhile. An error reply is a *driver.ServerError
 //     with redis.Error below. Whatever else breaks a connection (EOF, a reset, a timeout) comes as
@@ -23,10 +26,10 @@
 //     The connection of an abandoned call is closed, or kept for up to a second until its reply has
 //     come; it serves no other call before. Such a late reply is available from
 //     driver.PendingError.
-//   - At most MaxActive calls are in flight; without MaxActive, MaxIdle or 32, whichever is more;
-//     over a pool of another type, 1024; over a cluster, 64 for each 256 slots. Further calls wait
-//     in the driver and fail with driver.ErrNotSent if their ctx ends meanwhile. One place in
-//     eight, at least one, is reserved for renewals, releases and conversions. A call whose ctx
+//   - At most MaxActive flights are under way; without MaxActive, MaxIdle or 32, whichever is more;
+//     over a pool of another type, 1024; over a cluster, 64 to each master. Further calls wait in
+//     the driver and fail with driver.ErrNotSent if their ctx ends meanwhile. One flight in eight,
+//     at least one, is reserved for renewals, releases and conversions. A call whose ctx
 //     never ends waits at the pool alone.
 //   - A deadline of ctx takes the place of redis.DialReadTimeout.
 //   - The driver has one connection of its own, for all subscriptions, dialed by the pool's
@@ -42,7 +45,7 @@
 //   - MaxIdle is 0 by default, which makes every call dial. Set it to the number of calls that are
 //     usual at once.
 //   - With DialContext and without TestOnBorrow, TestOnBorrowContext, IdleTimeout and
-//     MaxConnLifetime, calls run without a goroutine of their own, which saves about a quarter of
+//     MaxConnLifetime, lone calls run without a goroutine of their own, which saves about a quarter of
 //     their time if the server is near. If several goroutines want the last idle connection at
 //     once, one of them may dial under its ctx, which redis.DialContext ignores in the TLS
 //     handshake.
@@ -67,12 +70,12 @@
 // slot yet is unknown to redisc until its first slot has moved; until then commands for it fail
 // with an error that matches driver.ErrNotSent. redisc knows no contexts, so every call takes a
 // goroutine; set redis.DialConnectTimeout and redis.DialWriteTimeout, and PoolWaitTime if the pools
-// wait. EvalMany sends each script by itself, a few at once.
+// wait. The driver sends CLUSTER SLOTS every five seconds while it is in use, to distinguish the
+// masters.
 //
 // With Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE at the master that
 // has the slot of its channel, and follows the slot to another master. For that the driver sends
-// CLUSTER SLOTS every five seconds while there are subscriptions, and CLUSTER MYID on each new
-// connection.
+// CLUSTER MYID on each new connection.
 //
 // # Sentinel
 //

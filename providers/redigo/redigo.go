@@ -2,11 +2,9 @@ package redigo
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -27,15 +25,13 @@ type Pool interface {
 }
 
 type redigoDriver struct {
-	adapter.Base
+	adapter.Commands
 
 	pool    Pool
-	cluster cluster // pool, if it is one
-	gate    *adapter.Gate
-	gates   *adapter.SlotGates // of a cluster, in place of gate
-	scripts adapter.ScriptCache
+	cluster cluster         // pool, if it is one
 	closer  *deadlineCloser // apart: its timer must not keep the driver
 	hub     *adapter.Hub
+	close   func() // frees the timers of the pipelines
 
 	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline
 	// says that a connection taken from it can be closed while in use.
@@ -56,16 +52,27 @@ var (
 // it. New does not dial. A nil pool, and a *redis.Pool without Dial and DialContext, is a
 // *driver.InvalidError.
 //
-// The driver is a [driver.Batcher], a [driver.Acknowledger] and a [driver.Backgrounder].
-func New(pool Pool) (driver.Driver, error) {
+// Commands of callers that come at the same time travel together, up to 32 over one connection.
+func New(pool Pool) (driver.Driver, error) { return newDriver(pool, false) }
+
+// NewUnpipelined is New for a driver that sends each command by itself, as the bare client does. It
+// is for connections that must see single commands. With many callers at once the
+// driver is slower.
+func NewUnpipelined(pool Pool) (driver.Driver, error) { return newDriver(pool, true) }
+
+func newDriver(pool Pool, single bool) (driver.Driver, error) {
 	if v := reflect.ValueOf(pool); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")
 	}
-	d := &redigoDriver{pool: pool, gate: adapter.NewGate(places(pool)), closer: new(deadlineCloser)}
+	d := &redigoDriver{pool: pool, closer: new(deadlineCloser)}
 	if d.cluster, _ = pool.(cluster); d.cluster != nil {
-		d.gates = adapter.NewSlotGates(partPlaces)
-		d.hub = adapter.NewShardedHub(d.open, d.shards())
+		master := adapter.Client{Connections: masterPlaces, Single: single, Send: d.sendToCluster}
+		t := adapter.NewTopology(func() adapter.Client { return master }, d.askSlots, d.Background)
+		d.To, d.close = t.To, t.Close
+		d.hub = adapter.NewShardedHub(d.open, d.shards(t))
 	} else {
+		one := adapter.NewPipeline(adapter.Client{Connections: places(pool), Single: single, Inline: d.prompts, Send: d.send})
+		d.To, d.close = func(string) *adapter.Pipeline { return one }, one.Close
 		d.hub = adapter.NewHub(d.open)
 	}
 	if p, ok := pool.(*redis.Pool); ok {
@@ -89,8 +96,8 @@ const (
 	leastPlaces = 32
 	// unknownPlaces is how many are for a pool of another type.
 	unknownPlaces = 1024
-	// partPlaces is how many are for each part of a cluster (see [adapter.SlotGates]).
-	partPlaces = 64
+	// masterPlaces is how many are for each master of a cluster.
+	masterPlaces = 64
 )
 
 // places is how many calls are under way at once.
@@ -104,66 +111,6 @@ func places(pool Pool) int {
 	default:
 		return max(p.MaxIdle, leastPlaces)
 	}
-}
-
-// SetNX implements [driver.Driver].
-func (d *redigoDriver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	v, err := d.do(ctx, key, "SET", []any{key, value, "NX", "PX", ttl.Milliseconds()})
-	return isSet(v, adapter.ConvertPending(err, isSet))
-}
-
-// isSet reads what SET NX was answered.
-func isSet(v any, err error) (bool, error) {
-	switch {
-	case err != nil:
-		return false, err
-	case v == nil:
-		return false, nil
-	case v == "OK":
-		return true, nil
-	}
-	return false, fmt.Errorf("redigo: SET answered %.100q: want OK or nil", v)
-}
-
-// Eval implements [driver.Driver].
-func (d *redigoDriver) Eval(
-	ctx context.Context, s *driver.Script, keys, args []string,
-) (driver.Reply, error) {
-	body := scriptArgs(keys, args)
-	return d.scripts.Eval(ctx, s, func(command, script string) (driver.Reply, error) {
-		body[0] = script
-		v, err := d.do(ctx, firstKey(keys), command, body)
-		return reply(v, adapter.ConvertPending(err, reply))
-	})
-}
-
-// reply reads what a script was answered.
-func reply(v any, err error) (driver.Reply, error) {
-	if err != nil {
-		return driver.Reply{}, err
-	}
-	return driver.NewReply(v)
-}
-
-// scriptArgs are the arguments of EVAL and EVALSHA, with room for the script or its digest in
-// front.
-func scriptArgs(keys, args []string) []any {
-	body := make([]any, 2, 2+len(keys)+len(args))
-	body[1] = len(keys)
-	for _, list := range [...][]string{keys, args} {
-		for _, s := range list {
-			body = append(body, s)
-		}
-	}
-	return body
-}
-
-// firstKey is the key by which a cluster finds the node; "" for none.
-func firstKey(keys []string) string {
-	if len(keys) == 0 {
-		return ""
-	}
-	return keys[0]
 }
 
 // Subscribe implements [driver.Driver].
@@ -187,4 +134,7 @@ func (d *redigoDriver) Delivery(channel string) driver.Delivery {
 func (d *redigoDriver) Info() driver.Info { return driver.Info{Client: "redigo"} }
 
 // Close implements [driver.Driver].
-func (d *redigoDriver) Close() error { return d.Shutdown(d.hub) }
+func (d *redigoDriver) Close() error {
+	defer d.close()
+	return d.Shutdown(d.hub)
+}

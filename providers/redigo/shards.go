@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -12,70 +11,33 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-const (
-	slotsAge     = 5 * time.Second // after which the cluster is asked again
-	slotsTimeout = time.Second     // for the answer of a node
-)
-
 var errNoMaster = errors.New("redigo: the slot has no master")
 
-// slots are the masters of a cluster, as it reported them. It is asked for them, since redisc does
-// not export what it knows.
-type slots struct {
-	d *redigoDriver
-
-	mu     sync.Mutex
-	known  adapter.Slots
-	asked  time.Time
-	asking bool // in the background
-}
+// nodeTimeout is how long a node has to report what it knows of the cluster.
+const nodeTimeout = time.Second
 
 // shards lets a hub subscribe at the masters of a cluster. Their names are node IDs.
-func (d *redigoDriver) shards() adapter.Shards {
-	s := &slots{d: d}
+func (d *redigoDriver) shards(t *adapter.Topology) adapter.Shards {
 	return adapter.Shards{
-		Master: s.master,
+		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
+			r, found, err := t.Master(ctx, channel, fresh)
+			if err == nil && !found {
+				err = errNoMaster
+			}
+			return r.ID, err
+		},
 		Open: func(ctx context.Context, master, channel string) (adapter.Feed, error) {
 			return dialFeed(ctx, true, func() (redis.Conn, error) { return d.dialMaster(master, channel) })
 		},
 	}
 }
 
-// master implements what adapter.Shards wants.
-func (s *slots) master(ctx context.Context, channel string, fresh time.Time) (string, error) {
-	s.mu.Lock()
-	known, asked := s.known, s.asked
-	if !s.asking && known != nil && time.Since(asked) > slotsAge {
-		s.asking = s.d.Background(func(ctx context.Context) { _, _ = s.ask(ctx) }) // what it knows may do
-	}
-	s.mu.Unlock()
-	if known == nil || asked.Before(fresh) {
-		var err error
-		if known, err = s.ask(ctx); err != nil {
-			return "", err
-		}
-	}
-	r, found := known.Of(channel)
-	if !found {
-		return "", errNoMaster
-	}
-	return r.ID, nil
-}
-
-// ask asks a node of the cluster.
-func (s *slots) ask(ctx context.Context) (adapter.Slots, error) {
-	ctx, cancel := context.WithTimeout(ctx, slotsTimeout)
+// askSlots asks a node of the cluster, since redisc does not export what it knows.
+func (d *redigoDriver) askSlots(ctx context.Context) (adapter.Slots, error) {
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
-	now := time.Now()
-	reply, err := s.d.do(ctx, "", "CLUSTER", []any{"SLOTS"})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asking = false
-	if err != nil {
-		return nil, err
-	}
-	s.known, s.asked = adapter.ParseSlots(reply), now
-	return s.known, nil
+	reply, err := d.Do(ctx, "CLUSTER", "SLOTS")
+	return adapter.ParseSlots(reply), err
 }
 
 // dialMaster dials the master that has the slot of channel, as redisc knows it, which may be
@@ -94,7 +56,7 @@ func (d *redigoDriver) dialMaster(master, channel string) (redis.Conn, error) {
 	}
 	var id string
 	if err == nil {
-		id, err = redis.String(redis.DoWithTimeout(conn, slotsTimeout, "CLUSTER", "MYID"))
+		id, err = redis.String(redis.DoWithTimeout(conn, nodeTimeout, "CLUSTER", "MYID"))
 	}
 	if err == nil && id != master {
 		err = fmt.Errorf("redigo: the pool has node %s for the slot of %q, the cluster %s", id, channel, master)

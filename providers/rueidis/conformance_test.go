@@ -29,7 +29,11 @@ func TestRESP2(t *testing.T) { clients.RunAll(t, clients.RueidisRESP2) }
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for name, set := range clientModes {
-		if name == "default" || name == "one connection" {
+		newDriver := rueidis.New
+		switch name {
+		case "default":
+			name, newDriver = "unpipelined", rueidis.NewUnpipelined
+		case "one connection":
 			continue // as in TestDriver
 		}
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +50,7 @@ func TestModes(t *testing.T) {
 						return nil, driver.NotSent(err)
 					}
 					tb.Cleanup(client.Close)
-					return rueidis.New(client)
+					return newDriver(client)
 				},
 			})
 		})

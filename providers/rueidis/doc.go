@@ -11,6 +11,9 @@
 //
 //   - A command is sent at most once. Only MOVED and ASK of a cluster, REDIRECT and NOSCRIPT are
 //     followed by another try, since they prove that nothing ran.
+//   - Commands of callers that come while others are under way travel together, up to 32 in one
+//     DoMulti: a flight. Each caller has its own context, outcome and late reply. A lone command goes
+//     by itself and at once. NewUnpipelined makes a driver that sends each by itself.
 //   - An error matches driver.ErrNotSent only if the command was not sent: the client could not
 //     connect, the server refused its handshake, no node has the slot, the keys of a script have
 //     several slots, the client was closed before, or ctx had ended. An error reply is a *driver.ServerError that wraps the
@@ -31,13 +34,12 @@
 //     breaks, the shared connections are used again.
 //   - What is known of connections, and the limits below, are each node's own. In a cluster the
 //     driver sends CLUSTER SLOTS every five seconds while it is in use, to distinguish the nodes.
-//   - At most 256 commands of a node are sent from their callers' goroutines, and 640 more from
-//     goroutines of their own. Further commands wait, and fail with driver.ErrNotSent if their ctx
-//     ends meanwhile. Of the 640 places, and of the 16 and 64 of the pool, one in eight is reserved
-//     for renewals, releases and conversions (driver.Urgent), which also go before waiting
-//     acquires.
+//   - At most 28 flights of a node, 896 commands, are under way on its shared connections, and 16 on
+//     connections of the pool. Further commands wait, and fail with driver.ErrNotSent if their ctx
+//     ends meanwhile. One flight in eight is reserved for renewals, releases and conversions
+//     (driver.Urgent), which also go before waiting acquires.
 //   - A script followed by WAIT (MinReplicas) gets a connection of the client's pool for itself,
-//     since on a shared one it would delay all other commands. A node has up to 64 of them at once.
+//     since on a shared one it would delay all other commands. A node has up to 44 of them at once.
 //   - All subscriptions share one connection of the pool, two with RESP2. It is closed when the
 //     driver is.
 //   - In a cluster of Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE,
@@ -94,7 +96,7 @@
 //   - DisableAutoPipelining does not concern the driver's commands: without pipelining rueidis does
 //     not notice a cancellation. DisableRetry changes nothing.
 //   - BlockingPoolSize must leave room for the subscriptions, the 16 connections above and, with
-//     MinReplicas, for 64 more.
+//     MinReplicas, for 44 more.
 //   - SendToReplicas must be false for scripts and SET, as it is where it asks cmd.IsReadOnly.
 //   - Sentinel.TopologyRefreshInterval of a few seconds corrects a client that missed a failover.
 //   - DisableCache, and smaller ReadBufferEachConn and WriteBufferEachConn than half a MiB, suit a

@@ -1,10 +1,8 @@
 package rueidis
 
 import (
-	"cmp"
 	"container/list"
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,43 +11,53 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// How many commands may be under way at one node. Direct and detached ones and a probe together
-// leave room in the client's queue of 1024 commands per shared connection: while that is full, the
+// How many flights may be under way at one node. Those on shared connections have 896 commands at
+// most, which leaves room in the client's queue of 1024 for each connection: while that is full, the
 // client does not look at ctx.
 const (
-	maxDirect   = 256
-	maxDetached = 640
-	maxPooled   = 16
-	maxAcked    = 64
+	maxSingle = 896 // on shared connections, with one command each
+	maxShared = maxSingle / 32
+	maxPooled = 14
+	reserved  = 2 // more pooled ones, if they are urgent
 )
 
 // node is what the driver knows of one server: a master of a cluster, or the only one.
 type node struct {
-	cluster bool
-	asks    bool      // the client asks for a context's Err before it sends
-	start   time.Time // all times below are since then
-
-	direct   atomic.Int32     // direct commands under way
-	expiries adapter.Expiries // of them
-	shared   *adapter.Gate    // of detached commands
-	pool     *adapter.Gate    // of pooled commands
-	acked    *adapter.Gate    // of scripts with a WAIT behind them
+	d     *rueidisDriver
+	start time.Time // all times below are since then
 
 	replies         atomic.Int32 // in a row on shared connections, no more than warm
 	replied, newest atomic.Int64 // see overdue
+	shared          atomic.Int32 // flights on shared connections, no more than maxShared
+	maxShared       int32
+	// pool has an item for each flight on a connection of the client's pool. reserve has those of
+	// urgent ones beyond that.
+	pool, reserve chan struct{}
 
 	mu         sync.Mutex
-	unanswered list.List    // of *call: detached calls whose callers have left, and a probe
-	leftPooled list.List    // of *call: pooled calls whose callers have left
-	oldest     atomic.Int64 // when the first of them was sent; 0 if there is none
+	flights    map[context.Context]*flight // on shared connections, by what they are sent under
+	unanswered list.List                   // of *flight: those that a caller has left, and a probe
+	oldest     atomic.Int64                // when the first of them was sent; 0 if there is none
 	probing    bool
 	closing    bool // nobody waits for late replies any more
 }
 
-func newNode(cluster, asks bool) *node {
-	return &node{
-		cluster: cluster, asks: asks, start: time.Now(),
-		shared: adapter.NewGate(maxDetached), pool: adapter.NewGate(maxPooled), acked: adapter.NewGate(maxAcked),
+// newNode returns the client of one more node.
+func (d *rueidisDriver) newNode() adapter.Client {
+	n := &node{
+		d: d, start: time.Now(), maxShared: maxShared, flights: map[context.Context]*flight{},
+		pool: make(chan struct{}, maxPooled), reserve: make(chan struct{}, reserved),
+	}
+	if d.single {
+		n.maxShared = maxSingle
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n.closing = d.closed
+	d.nodes = append(d.nodes, n)
+	return adapter.Client{
+		Connections: int(n.maxShared) + maxPooled + reserved, Single: d.single,
+		Send: n.send, Inline: n.isDirect, SendInline: n.sendDirect, Left: n.left,
 	}
 }
 
@@ -59,12 +67,10 @@ func (n *node) now() time.Duration { return n.at(time.Now()) }
 // at returns a time as the time since start, never zero.
 func (n *node) at(t time.Time) time.Duration { return t.Sub(n.start) + 1 }
 
-// route returns the route for a command that is sent now.
-func (n *node) route(ctx context.Context, now time.Time) route {
-	c := condition{
-		urgent: driver.Urgent(ctx), cluster: n.cluster,
-		warm: n.replies.Load() >= warm, crowded: n.direct.Load() >= maxDirect,
-	}
+// route returns the route for commands that are sent now.
+func (n *node) route(ctx context.Context) route {
+	now := time.Now()
+	c := condition{urgent: driver.Urgent(ctx), cluster: n.d.cluster, warm: n.replies.Load() >= warm}
 	if deadline, ok := ctx.Deadline(); ok {
 		c.hurried = deadline.Sub(now) < hurry
 	}
@@ -75,22 +81,7 @@ func (n *node) route(ctx context.Context, now time.Time) route {
 	return choose(c)
 }
 
-// crowd is how many direct commands under way are many.
-const crowd = 16
-
-// gates returns those of a route that is not direct, for detach.
-func (n *node) gates(r route) []*adapter.Gate {
-	switch r {
-	case pooled:
-		return []*adapter.Gate{n.pool}
-	case spare:
-		return []*adapter.Gate{n.pool, n.shared}
-	default:
-		return []*adapter.Gate{n.shared}
-	}
-}
-
-// observe notes whether a command sent at sent on a shared connection got a reply.
+// observe notes whether what was sent at sent on a shared connection got a reply.
 func (n *node) observe(sent time.Duration, reply bool) {
 	if !reply {
 		n.replies.Store(0)
@@ -105,173 +96,100 @@ func (n *node) observe(sent time.Duration, reply bool) {
 	}
 }
 
-// call is what runs in a goroutine of its own: one command, or several sent together.
-type call struct {
-	sent    time.Duration // once it has begun
-	gate    *adapter.Gate // that it has entered then
-	maySend bool          // the client has been allowed to send
-	ended   bool
-	left    bool          // by its caller
-	over    chan struct{} // ends its context
-	givenUp bool          // over is closed
-	expiry  *time.Timer   // closes over; of a pooled call whose caller has left
-	place   *list.Element // in node.unanswered or node.leftPooled
+// flight is what is sent together on a shared connection, or a probe.
+type flight struct {
+	node  *node
+	sent  time.Duration
+	over  chan struct{} // ends its context
+	ended bool          // over is closed, or there are replies
+	place *list.Element // in node.unanswered, once a caller has left
 }
 
-// giveUp ends c's context. The node's mutex is held.
-func (c *call) giveUp() {
-	if !c.givenUp {
-		c.givenUp = true
-		close(c.over)
-	}
-}
-
-// begin reports whether c, which has entered gate, may send: its caller has not left.
-func (n *node) begin(c *call, gate *adapter.Gate) bool {
+// begin notes that f is sent under the context sending.
+func (n *node) begin(sending context.Context, f *flight) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if c.left {
-		return false
-	}
-	c.gate, c.sent = gate, n.now()
-	c.maySend = gate != n.shared || !n.asks // else see lasting
-	return true
+	n.flights[sending] = f
 }
 
-// allow reports whether the client may send c's command: its caller has not left.
-func (n *node) allow(c *call) bool {
+// left implements adapter.Client.
+func (n *node) left(sending context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !c.left {
-		c.maySend = true
+	f := n.flights[sending]
+	if f == nil || f.place != nil {
+		return
 	}
-	return c.maySend
-}
-
-// sendable reports whether c's command may have been sent.
-func (n *node) sendable(c *call) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return c.maySend
-}
-
-func (n *node) end(c *call) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	c.ended = true
-	if c.expiry != nil {
-		c.expiry.Stop()
-	}
-	if c.place != nil {
-		n.leftPooled.Remove(c.place) // from the one that it is in
-		n.unanswered.Remove(c.place)
-		n.age()
-	}
-}
-
-// leave notes that c's caller has left, and reports whether its command may have been sent. If not,
-// it never will be. A call that waits for a connection of the client's pool, or for a reply on one,
-// is given up after lag; it may wait forever otherwise, if the pool is used up.
-func (n *node) leave(c *call) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	c.left = true
-	if c.ended {
-		return c.maySend
-	}
-	switch c.gate {
-	case n.shared:
-		c.place = n.unanswered.PushBack(c)
-		n.age()
-		n.replies.Store(0)
-	case n.pool:
-		c.place = n.leftPooled.PushBack(c)
-		c.expiry = time.AfterFunc(lag, func() { n.expire(c) })
-	default:
-		return c.maySend
-	}
+	f.place = n.unanswered.PushBack(f)
+	n.age()
+	n.replies.Store(0)
 	if n.closing {
-		c.giveUp()
+		f.end()
 	}
-	return c.maySend
 }
 
-func (n *node) expire(c *call) {
+// end ends f's context. The node's mutex is held.
+func (f *flight) end() {
+	if !f.ended {
+		f.ended = true
+		close(f.over)
+	}
+}
+
+// landed notes that f, which was sent under the context sending, has replies or never will.
+func (n *node) landed(sending context.Context, f *flight) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c.giveUp()
+	delete(n.flights, sending)
+	n.forget(f)
 }
 
-// close ends the calls whose callers have left, and from now on each whose caller leaves.
+// forget notes that f is answered, or never will be. The mutex is held.
+func (n *node) forget(f *flight) {
+	f.ended = true
+	if f.place != nil {
+		n.unanswered.Remove(f.place)
+		n.age()
+	}
+}
+
+// close ends the flights whose callers have left, and from now on each that a caller leaves.
 func (n *node) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closing = true
-	n.expiries.Close()
-	for _, calls := range []*list.List{&n.unanswered, &n.leftPooled} {
-		for e := calls.Front(); e != nil; e = e.Next() {
-			e.Value.(*call).giveUp() //nolint:errcheck // nothing else is in it
-		}
+	for e := n.unanswered.Front(); e != nil; e = e.Next() {
+		e.Value.(*flight).end() //nolint:errcheck // nothing else is in it
 	}
 }
 
-// age notes when the oldest unanswered call was sent. The mutex is held.
+// age notes when the oldest unanswered flight was sent. The mutex is held.
 func (n *node) age() {
 	oldest := time.Duration(0)
 	if first := n.unanswered.Front(); first != nil {
-		oldest = first.Value.(*call).sent //nolint:errcheck // nothing else is in it
+		oldest = first.Value.(*flight).sent //nolint:errcheck // nothing else is in it
 	}
 	n.oldest.Store(int64(oldest))
 }
 
-// beginProbe returns the call of a probe, which stands for a direct command that was sent at sent
+// beginProbe returns the flight of a probe, which stands for a direct command that was sent at sent
 // and got no reply; nil if a probe is under way.
-func (n *node) beginProbe(sent time.Duration) *call {
+func (n *node) beginProbe(sent time.Duration) *flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.probing {
 		return nil
 	}
 	n.probing = true
-	c := &call{sent: sent, over: make(chan struct{})}
-	c.place = n.unanswered.PushFront(c)
+	f := &flight{node: n, sent: sent, over: make(chan struct{})}
+	f.place = n.unanswered.PushFront(f)
 	n.age()
-	return c
+	return f
 }
 
-func (n *node) endProbe(c *call) {
-	n.end(c)
+func (n *node) endProbe(f *flight) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.forget(f)
 	n.probing = false
-}
-
-// detach calls do in a goroutine of its own, once a gate has let it in, and returns soon after ctx
-// ends, while do is finished behind. After that do is not called: then the error matches
-// [driver.ErrNotSent]. It waits for the last of gates, if no other lets it in at once.
-func detach[T any](
-	ctx context.Context, n *node, gates []*adapter.Gate, do func(c *call) (T, error),
-) (T, error) {
-	c := &call{over: make(chan struct{})}
-	v, err := adapter.Await(ctx, func() (v T, err error) {
-		gate := gates[len(gates)-1]
-		if i := slices.IndexFunc(gates, func(g *adapter.Gate) bool { return g != gate && g.TryEnter(ctx) }); i >= 0 {
-			gate = gates[i]
-		} else if err = gate.Enter(ctx); err != nil {
-			return v, err
-		}
-		defer gate.Leave()
-		if !n.begin(c, gate) {
-			return v, driver.NotSent(ctx.Err())
-		}
-		defer n.end(c)
-		if v, err = do(c); err != nil && !n.sendable(c) {
-			err = driver.NotSent(err)
-		}
-		return v, err
-	})
-	if err != nil && !n.leave(c) {
-		err = driver.NotSent(cmp.Or(ctx.Err(), err))
-	}
-	return v, err
 }

@@ -24,9 +24,9 @@ func TestPooledBatchOfASlotOnTheMove(t *testing.T) {
 	check.Must(t, err)
 	t.Cleanup(func() { _ = drv.Close() })
 	a := drv.(*rueidisDriver)
-	cmd, err := a.build(false, []string{"{batch}"}, nil, "GET")
-	check.Must(t, err)
-	a.nodeOf(cmd).beginProbe(-silence)
+	for _, n := range a.nodes { // also of those that the driver does not know yet
+		n.beginProbe(-silence)
+	}
 
 	script := driver.NewScript("return redis.call('INCR', KEYS[1])")
 	var calls []driver.Call

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 func TestChoose(t *testing.T) {
@@ -19,7 +18,6 @@ func TestChoose(t *testing.T) {
 		"all is well":                {condition{warm: true}, direct},
 		"not warm yet":               {condition{}, detached},
 		"a cluster":                  {condition{warm: true, cluster: true}, detached},
-		"many go direct":             {condition{warm: true, crowded: true}, detached},
 		"in a hurry":                 {condition{warm: true, hurried: true}, detached},
 		"urgent, and all is well":    {condition{warm: true, urgent: true}, direct},
 		"a moment ago":               {condition{overdue: doubt - moment}, detached},
@@ -29,7 +27,6 @@ func TestChoose(t *testing.T) {
 		"long enough":                {condition{overdue: silence}, pooled},
 		"nearly long enough, urgent": {condition{overdue: urgentSilence - moment, urgent: true}, spare},
 		"long enough, urgent":        {condition{overdue: urgentSilence, urgent: true}, pooled},
-		"many, and silence":          {condition{overdue: silence, crowded: true, warm: true}, pooled},
 	}, func(t *testing.T, tt test) {
 		check.Equal(t, "route", choose(tt.c), tt.want)
 	})
@@ -53,22 +50,4 @@ func TestOverdue(t *testing.T) {
 	}, func(t *testing.T, tt test) {
 		check.Equal(t, "overdue for", overdue(tt.now, tt.sent, tt.replied, tt.newest), tt.want)
 	})
-}
-
-// What is known of a node stays known, also when its slots change.
-func TestTopology(t *testing.T) {
-	t.Parallel()
-	slots := func(from, to int64, id string) []any { return []any{from, to, []any{"127.0.0.1", int64(7000), id}} }
-	top := newTopology(nil, adapter.ParseSlots([]any{slots(100, 199, "b"), slots(0, 99, "a"), slots(300, 300, "a")}), true)
-	a, b := top.find(0), top.find(100)
-	if a == nil || b == nil || a == b || top.find(300) != a || top.find(200) != nil {
-		t.Fatalf("nodes %p and %p, want two; %p and %p of the other slots", a, b, top.find(300), top.find(200))
-	}
-	next := newTopology(top, adapter.ParseSlots([]any{slots(0, 199, "a"), slots(200, 200, "c")}), true)
-	if got := next.find(150); got != a {
-		t.Errorf("a slot that moved is at %p, want %p", got, a)
-	}
-	if c := next.find(200); c == nil || c == a || c == b {
-		t.Errorf("a new node is %p, want another than %p and %p", c, a, b)
-	}
 }

@@ -84,7 +84,7 @@ func TestUrgentPassesAcquires(t *testing.T) {
 		defer trap.Release()
 		stalled, stop := context.WithCancel(t.Context())
 		defer stop()
-		for range 100 {
+		for range 2000 {
 			go func() { _, _ = drv.SetNX(stalled, "stalled", "v", time.Minute) }()
 		}
 		synctest.Wait()

@@ -4,100 +4,66 @@ package valkey
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // maxRedirects is how many redirections are followed for a script with a WAIT.
 const maxRedirects = 5
 
-// EvalAcked implements driver.Acknowledger. Both commands go over a connection that they have for
-// themselves: on a shared one WAIT would keep everybody else waiting.
-func (d *valkeyDriver) EvalAcked(
-	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
-) (driver.Reply, int, error) {
-	keys, args = slices.Clone(keys), slices.Clone(args) // after an early return nothing may look at the caller's
-	return d.scripts.EvalAcked(ctx, s, replicas, timeout,
-		func(command, body string, wait [2]string) (driver.Reply, int, error) {
-			if err := d.ready(ctx); err != nil {
-				return driver.Reply{}, 0, err
-			}
-			p := pair{keys: keys, args: args, words: []string{command, body, strconv.Itoa(len(keys))}, wait: wait}
-			cmds, err := d.commands(p, false)
-			if err != nil {
-				return driver.Reply{}, 0, err
-			}
-			n, closing := d.nodeOf(cmds[0]), d.closing.Load()
-			var acked int
-			reply, err := detach(ctx, n, []*adapter.Gate{n.acked}, func(*call) (reply driver.Reply, err error) {
-				sending, cancel := context.WithTimeout(ctx, pooledTimeout+timeout)
-				defer cancel()
-				reply, acked, err = d.acknowledgement(ctx, d.exchange(sending, p, cmds), closing)
-				return reply, err
-			})
-			if err != nil {
-				return reply, 0, err
-			}
-			return reply, acked, nil
-		})
+// sendPair sends a script and the WAIT behind it, over a connection that they have for themselves:
+// on a shared one WAIT would keep everybody else waiting.
+func (n *node) sendPair(ctx context.Context, c *adapter.Command) {
+	cmds, err := n.d.pair(c, false)
+	if err != nil || !c.Begin() {
+		c.Answer(nil, err)
+		return
+	}
+	closing := n.d.closing.Load()
+	sending, cancel := context.WithTimeout(ctx, pooledTimeout+milliseconds(c.Wait[1]))
+	defer cancel()
+	r := n.d.exchange(sending, c, cmds)
+	n.d.answer(ctx, c, r.script, closing)
+	if c.Err() == nil {
+		acked, err := r.wait.ToAny()
+		if err != nil {
+			err = n.d.outcome(ctx, r.wait, closing)
+		}
+		c.AnswerWait(acked, err)
+	}
 }
 
-// acknowledgement converts what a pair was answered.
-func (d *valkeyDriver) acknowledgement(
-	ctx context.Context, r answers, closing bool,
-) (driver.Reply, int, error) {
-	if err := d.outcome(ctx, r.script, closing); err != nil {
-		return driver.Reply{}, 0, err
-	}
-	reply, err := r.script.ToAny()
-	if valkey.IsValkeyNil(err) {
-		err = nil
-	}
-	acked, waitErr := r.wait.ToAny()
-	if waitErr != nil {
-		waitErr = d.outcome(ctx, r.wait, closing)
-	}
-	return adapter.AckedReply(reply, err, acked, waitErr)
+func milliseconds(text string) time.Duration {
+	ms, _ := strconv.Atoi(text)
+	return time.Duration(ms) * time.Millisecond
 }
 
-// pair is a script and the WAIT after it.
-type pair struct {
-	words, keys, args []string
-	wait              [2]string
-}
-
-// answers are a pair's.
+// answers are those to a script and the WAIT behind it.
 type answers struct{ script, wait valkey.ValkeyResult }
 
-// commands are those of p, made anew: a client takes them back once it has sent them.
-func (d *valkeyDriver) commands(p pair, asking bool) (cmds valkey.Commands, err error) {
-	script, err := d.build(true, p.keys, p.args, p.words...)
+// pair are c and its WAIT, made anew: a client takes them back once it has sent them.
+func (d *valkeyDriver) pair(c *adapter.Command, asking bool) (valkey.Commands, error) {
+	script, err := d.build(true, c)
 	if err != nil {
 		return nil, err
 	}
-	key := ""
-	if len(p.keys) > 0 {
-		key = p.keys[0]
-	}
-	// the script's: to a cluster client it has none
-	wait := d.client.B().Arbitrary("WAIT").Args(p.wait[:]...).Blocking().SetSlot(key)
+	// with the script's slot: to a cluster client it has none
+	wait := d.client.B().Arbitrary("WAIT").Args(c.Wait[:]...).Blocking().SetSlot(c.Key())
 	if asking {
-		return valkey.Commands{d.client.B().Arbitrary("ASKING").Blocking().SetSlot(key), script, wait}, nil
+		return valkey.Commands{d.client.B().Arbitrary("ASKING").Blocking().SetSlot(c.Key()), script, wait}, nil
 	}
 	return valkey.Commands{script, wait}, nil
 }
 
-// exchange sends p to the node of its key, and follows MOVED and ASK of a cluster, which prove that
+// exchange sends c and its WAIT to the node of its key, and follows MOVED and ASK of a cluster, which prove that
 // the script did not run. A cluster client's own DoMulti would follow them with the script alone,
 // and take the WAIT's answer from the wrong node; a dedicated one follows nothing.
-func (d *valkeyDriver) exchange(ctx context.Context, p pair, cmds valkey.Commands) answers {
-	if !d.node.cluster {
+func (d *valkeyDriver) exchange(ctx context.Context, c *adapter.Command, cmds valkey.Commands) answers {
+	if !d.cluster {
 		return last(d.client.DoMulti(ctx, cmds...))
 	}
 	var r answers
@@ -119,11 +85,11 @@ func (d *valkeyDriver) exchange(ctx context.Context, p pair, cmds valkey.Command
 				return r
 			}
 		}
-		node := d.clientOf(ctx, addr, p)
+		node := d.clientOf(ctx, addr, c)
 		if node == nil {
 			return r
 		}
-		cmds, _ = d.commands(p, asking) // they were made before
+		cmds, _ = d.pair(c, asking) // they were made before
 		r = last(node.DoMulti(ctx, cmds...))
 	}
 	return r
@@ -131,14 +97,12 @@ func (d *valkeyDriver) exchange(ctx context.Context, p pair, cmds valkey.Command
 
 // clientOf is a client of the one node at addr; nil where the cluster client does not come to know
 // it.
-func (d *valkeyDriver) clientOf(ctx context.Context, addr string, p pair) valkey.Client {
+func (d *valkeyDriver) clientOf(ctx context.Context, addr string, c *adapter.Command) valkey.Client {
 	if n := d.client.Nodes()[addr]; n != nil {
 		return n
 	}
 	// A command with the same key is redirected too, and so makes the client look.
-	if cmd, err := d.build(true, p.keys[:min(len(p.keys), 1)], nil, "PTTL"); err == nil {
-		_ = d.client.Do(ctx, cmd).Error()
-	}
+	_ = d.client.Do(ctx, d.client.B().Arbitrary("PTTL").Keys(c.Key()).Blocking()).Error()
 	return d.client.Nodes()[addr]
 }
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"reflect"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/valkey-io/valkey-go"
@@ -63,9 +62,6 @@ func withText(reply *valkey.ValkeyError, text string) error {
 }
 
 func (d *valkeyDriver) unanswered(ctx context.Context, err error, closing bool) error {
-	if unsent, ok := errors.AsType[*unsentError](err); ok {
-		return driver.NotSent(unsent.err)
-	}
 	notSent := adapter.DialFailed(err) || errors.Is(err, valkey.ErrNoSlot)
 	if refusal, ok := valkey.IsValkeyErr(err); ok { // no answer to the command, but to the client's introducing itself
 		notSent = true
@@ -76,9 +72,9 @@ func (d *valkeyDriver) unanswered(ctx context.Context, err error, closing bool) 
 		// master, gets it too. So the first of them proves nothing; a command that is sent after it
 		// goes nowhere. In a cluster the next one may be of another node that the client leaves.
 		d.closing.Store(true)
-		notSent = closing && (!d.node.cluster || closed(d.client))
+		notSent = closing && (!d.cluster || closed(d.client))
 	}
-	if ended(ctx) == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+	if adapter.Ended(ctx) == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = &givenUpError{err}
 	}
 	switch {
@@ -121,15 +117,6 @@ func stopOf(client valkey.Client) (stop *uint32, lasting bool) {
 		return nil, false
 	}
 	return (*uint32)(unsafe.Pointer(field.UnsafeAddr())), lasting //nolint:gosec // the client itself uses it by atomic
-}
-
-// ended returns why ctx is over. A connection's deadline may come a moment before the timer of the
-// context that set it.
-func ended(ctx context.Context) error {
-	if at, dated := ctx.Deadline(); dated && !time.Now().Before(at) {
-		return cmp.Or(ctx.Err(), context.DeadlineExceeded)
-	}
-	return ctx.Err()
 }
 
 // givenUpError is the error of a call whose connection another call or the client gave up. It does

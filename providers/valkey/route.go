@@ -10,12 +10,12 @@ type route uint8
 const (
 	// direct: over a shared connection of the client, in the caller's goroutine.
 	direct route = iota
-	// detached: over a shared connection, in a goroutine of its own that the caller can leave. A
-	// client that connects does not look at ctx, and one call waits for what another dials under a
-	// ctx of its own. The late reply to a detached command is reported, if its caller leaves.
+	// detached: over a shared connection, in another goroutine than the caller's. A client that
+	// connects does not look at ctx, and one call waits for what another dials under a ctx of its
+	// own. The late reply is reported, if a caller leaves.
 	detached
-	// pooled: over a connection of the client's pool that the command has for itself, and that the
-	// client closes if the command gets no reply.
+	// pooled: over a connection of the client's pool that the commands have for themselves, and that
+	// the client closes if it gets no reply.
 	pooled
 	// spare: pooled if there is room at once, else detached.
 	spare
@@ -40,7 +40,6 @@ type condition struct {
 	urgent  bool          // the command keeps or ends a hold
 	cluster bool          // the client may have to connect to a node for any command
 	warm    bool          // the last commands were all answered
-	crowded bool          // many commands are under way in their callers' goroutines
 	hurried bool          // the caller's ctx ends soon
 	overdue time.Duration // for how long a shared connection of the node has been silent
 }
@@ -57,7 +56,7 @@ func choose(c condition) route {
 		return pooled
 	case c.overdue >= doubt:
 		return spare
-	case c.cluster || !c.warm || c.crowded || c.hurried:
+	case c.cluster || !c.warm || c.hurried:
 		return detached
 	default:
 		return direct

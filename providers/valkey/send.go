@@ -5,7 +5,6 @@ package valkey
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,78 +16,162 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// pooledTimeout bounds a command that has a connection for itself: one of the pool, where the
-// client has no timeout, or one that nobody else uses at the moment.
+// pooledTimeout bounds what has a connection for itself: one of the pool, where the client has no
+// timeout, or one that nobody else uses at the moment.
 const pooledTimeout = 10 * time.Second
 
-// send sends one command: words, then keys, then args. read converts its answer; a nil reply is no
-// error.
-func send[T any](
-	ctx context.Context, d *valkeyDriver, keys, args []string, read func(valkey.ValkeyResult) (T, error),
-	words ...string,
-) (v T, err error) {
-	if err = d.ready(ctx); err != nil {
-		return v, err
-	}
-	cmd, err := d.build(false, keys, args, words...)
-	if err != nil {
-		return v, err
-	}
-	n, closing := d.nodeOf(cmd), d.closing.Load()
-	now := time.Now()
-	r := n.route(ctx, now)
-	if r == direct {
-		within := n.pipelined(ctx, now, n.direct.Add(1))
-		sent := n.now()
-		res := d.client.Do(within, cmd)
-		n.answered(within)
-		d.observeDirect(ctx, n, sent, res)
-		return convert(ctx, d, res, closing, read)
-	}
-	var own valkey.Completed // for a connection of its own
-	if r != detached {
-		if own, err = d.build(true, keys, args, words...); err != nil {
-			return v, err
-		}
-	}
-	return sendDetached(ctx, d, n, r, cmd, own, closing, read)
-}
+// isDirect implements adapter.Client.
+func (n *node) isDirect(ctx context.Context) bool { return n.route(ctx) == direct }
 
-// sendDetached sends cmd over a shared connection or own over one of its own.
-func sendDetached[T any](
-	ctx context.Context, d *valkeyDriver, n *node, r route, cmd, own valkey.Completed, closing bool,
-	read func(valkey.ValkeyResult) (T, error),
-) (T, error) {
-	return detach(ctx, n, n.gates(r), func(c *call) (T, error) {
-		if c.gate == n.shared {
-			res := d.client.Do(n.lasting(ctx, c), cmd)
-			n.observe(c.sent, res.NonValkeyError() == nil)
-			return convert(ctx, d, res, closing, read)
-		}
-		return convert(ctx, d, d.client.Do(n.patient(ctx, c), own), closing, read)
-	})
-}
-
-// convert is read, or the error where there is no reply or the reply is one.
-func convert[T any](
-	ctx context.Context, d *valkeyDriver, res valkey.ValkeyResult, closing bool,
-	read func(valkey.ValkeyResult) (T, error),
-) (v T, err error) {
-	if err = d.outcome(ctx, res, closing); err != nil {
-		return v, err
+// sendDirect sends c over a shared connection, in its caller's goroutine.
+func (n *node) sendDirect(ctx context.Context, c *adapter.Command) {
+	cmd, err := n.d.build(false, c)
+	if err != nil || !c.Begin() {
+		c.Answer(nil, err)
+		return
 	}
-	return read(res)
-}
-
-// observeDirect notes what came of one or more direct commands, of which res is one result.
-func (d *valkeyDriver) observeDirect(
-	ctx context.Context, n *node, sent time.Duration, res valkey.ValkeyResult,
-) {
+	if driver.Cancellable(ctx) {
+		// A lone command with a deadline is read under that alone, and would not notice a
+		// cancellation before; without one it is pipelined, and ends with Done.
+		ctx = undated{ctx}
+	}
+	closing, sent := n.d.closing.Load(), n.now()
+	res := n.d.client.Do(ctx, cmd)
 	replied := res.NonValkeyError() == nil
 	n.observe(sent, replied)
-	if !replied && ended(ctx) != nil {
-		d.probe(n, sent)
+	if !replied && adapter.Ended(ctx) != nil {
+		n.probe(sent)
 	}
+	n.d.answer(ctx, c, res, closing)
+}
+
+// send implements adapter.Client, in a goroutine of its own.
+func (n *node) send(ctx context.Context, commands []*adapter.Command) {
+	if commands[0].HasWait() {
+		n.sendPair(ctx, commands[0])
+		return
+	}
+	r := n.route(ctx)
+	if (r == direct || r == detached) && n.shared.Load() < n.maxShared {
+		n.sendShared(ctx, commands)
+		return
+	}
+	reserve := n.reserve
+	if !driver.Urgent(ctx) {
+		reserve = nil
+	}
+	room := make(chan struct{}) // at once, over a shared connection
+	if r != pooled {
+		close(room)
+	}
+	select {
+	case n.pool <- struct{}{}:
+		n.sendPooled(ctx, commands, n.pool)
+		return
+	default:
+	}
+	select {
+	case n.pool <- struct{}{}:
+		n.sendPooled(ctx, commands, n.pool)
+	case reserve <- struct{}{}:
+		n.sendPooled(ctx, commands, reserve)
+	case <-room:
+		n.sendShared(ctx, commands)
+	case <-ctx.Done():
+		for _, c := range commands {
+			c.Answer(nil, driver.NotSent(ctx.Err()))
+		}
+	}
+}
+
+// sendShared sends commands over a shared connection. It returns when the replies come or the
+// connection breaks, however late.
+func (n *node) sendShared(ctx context.Context, commands []*adapter.Command) {
+	n.shared.Add(1)
+	defer n.shared.Add(-1)
+	f := &flight{node: n, sent: n.now(), over: make(chan struct{})}
+	n.begin(ctx, f)
+	replied := n.exchange(&sending{Context: ctx, over: f.over, deadline: time.Now().Add(pooledTimeout)}, commands, false)
+	n.landed(ctx, f)
+	n.observe(f.sent, replied)
+}
+
+// exchange sends those of commands that are not abandoned, and reports whether the last one was
+// replied to. blocking: over a connection that they have for themselves.
+func (n *node) exchange(ctx *sending, commands []*adapter.Command, blocking bool) (replied bool) {
+	for {
+		ctx.commands, ctx.refused, ctx.begun = ctx.commands[:0], false, !n.d.asks
+		cmds := make(valkey.Commands, 0, len(commands))
+		for _, c := range commands {
+			if c.Abandoned() || ctx.begun && !c.Begin() {
+				continue
+			}
+			cmd, err := n.d.build(blocking, c)
+			if err != nil {
+				c.Answer(nil, err)
+				continue
+			}
+			ctx.commands, cmds = append(ctx.commands, c), append(cmds, cmd)
+		}
+		if len(cmds) == 0 {
+			return true
+		}
+		closing := n.d.closing.Load()
+		results := n.d.do(ctx, cmds)
+		if ctx.refused {
+			continue // without those that were abandoned
+		}
+		for i, c := range ctx.commands {
+			n.d.answer(ctx, c, results[i], closing)
+		}
+		return results[len(results)-1].NonValkeyError() == nil
+	}
+}
+
+func (d *valkeyDriver) do(ctx context.Context, cmds valkey.Commands) []valkey.ValkeyResult {
+	if len(cmds) == 1 {
+		return []valkey.ValkeyResult{d.client.Do(ctx, cmds[0])}
+	}
+	return d.client.DoMulti(ctx, cmds...)
+}
+
+// answer records what became of c.
+func (d *valkeyDriver) answer(ctx context.Context, c *adapter.Command, res valkey.ValkeyResult, closing bool) {
+	if err := d.outcome(ctx, res, closing); err != nil {
+		c.Answer(nil, err)
+		return
+	}
+	v, err := res.ToAny()
+	if valkey.IsValkeyNil(err) {
+		err = nil
+	}
+	c.Answer(v, err)
+}
+
+// sendPooled sends commands over a connection of the pool, and frees their place. A cluster
+// client gets one by one, each over a connection of its own: it panics where it is to follow ASK
+// with several (v1.0.79: mux.DoMulti marks its ASKING as blocking, and askingMulti does not know it
+// again).
+func (n *node) sendPooled(ctx context.Context, commands []*adapter.Command, place chan struct{}) {
+	defer func() { <-place }()
+	if !n.d.cluster || len(commands) == 1 {
+		n.sendOwn(ctx, commands)
+		return
+	}
+	var wg sync.WaitGroup
+	for i := range commands {
+		wg.Go(func() { n.sendOwn(ctx, commands[i:i+1]) })
+	}
+	wg.Wait()
+}
+
+// sendOwn sends commands over a connection that they have for themselves.
+func (n *node) sendOwn(ctx context.Context, commands []*adapter.Command) {
+	latest := time.Now().Add(pooledTimeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(latest) {
+		latest = deadline
+	}
+	n.exchange(&sending{Context: ctx, over: ctx.Done(), deadline: latest}, commands, true)
 }
 
 // pings is how many pings a probe sends. The client picks a shared connection at random for each;
@@ -98,18 +181,18 @@ const pings = 64
 // probe finds out whether the shared connections of n reply. It stands for a direct command that
 // was sent at sent and got no reply, since the client does not report it when it comes later. A
 // connection replies in order.
-func (d *valkeyDriver) probe(n *node, sent time.Duration) {
-	c := n.beginProbe(sent)
-	if c == nil {
+func (n *node) probe(sent time.Duration) {
+	f := n.beginProbe(sent)
+	if f == nil {
 		return
 	}
-	began := d.Background(func(ctx context.Context) {
-		defer n.endProbe(c)
+	began := n.d.Background(func(ctx context.Context) {
+		defer n.endProbe(f)
 		var wg sync.WaitGroup
 		for range pings {
 			// with a slot the client picks at random
-			ping := d.client.B().Arbitrary("PING").Build().ToPipe().SetSlot("probe")
-			wg.Go(func() { d.client.Do(context.WithoutCancel(ctx), ping) })
+			ping := n.d.client.B().Arbitrary("PING").Build().ToPipe().SetSlot("probe")
+			wg.Go(func() { n.d.client.Do(context.WithoutCancel(ctx), ping) })
 		}
 		over := make(chan struct{})
 		go func() {
@@ -122,37 +205,28 @@ func (d *valkeyDriver) probe(n *node, sent time.Duration) {
 		}
 	})
 	if !began {
-		n.endProbe(c)
+		n.endProbe(f)
 	}
 }
 
-// ready is nil if a command may be sent.
-func (d *valkeyDriver) ready(ctx context.Context) error {
-	if err := d.CheckOpen(); err != nil {
-		return err
-	}
-	if d.stop != nil && atomic.LoadUint32(d.stop) != 0 {
-		return driver.Permanent(driver.NotSent(valkey.ErrClosing))
-	}
-	return driver.NotSent(ctx.Err())
-}
-
-// build makes a command for a shared connection, or as blocking for one of the pool. A cluster
+// build makes of c a command for a shared connection, or as blocking for one of the pool. A cluster
 // client's builder panics on keys of several slots.
-func (d *valkeyDriver) build(
-	blocking bool, keys, args []string, words ...string,
-) (cmd valkey.Completed, err error) {
+func (d *valkeyDriver) build(blocking bool, c *adapter.Command) (cmd valkey.Completed, err error) {
+	if d.stop != nil && atomic.LoadUint32(d.stop) != 0 {
+		return cmd, driver.Permanent(driver.NotSent(valkey.ErrClosing))
+	}
+	head, keys, rest := c.Parts()
 	defer func() {
 		if p := recover(); p != nil {
 			got := fmt.Sprintf("%.200q: %v", strings.Join(keys, " "), p)
 			err = driver.NotSent(driver.Invalid("keys of a script", got, "keys of one cluster slot"))
 		}
 	}()
-	c := d.client.B().Arbitrary(words...).Keys(keys...).Args(args...)
+	b := d.client.B().Arbitrary(head...).Keys(keys...).Args(rest...)
 	if blocking {
-		cmd = c.Blocking()
+		cmd = b.Blocking()
 	} else {
-		cmd = c.Build().ToPipe()
+		cmd = b.Build().ToPipe()
 	}
 	if len(keys) == 0 {
 		cmd = cmd.SetSlot("") // without a slot a cluster client may choose a replica, and panics in a batch
@@ -160,108 +234,54 @@ func (d *valkeyDriver) build(
 	return cmd, nil
 }
 
-// pipelined returns ctx as the client may see it for a direct command. A lone command with a
-// deadline is read under that deadline alone, and would not notice a cancellation before; without
-// one it is pipelined, and ends with Done. direct is the number of direct commands under way, with
-// this one: commands that are pipelined and end at their deadline alone share the channel of Done.
-//
-// Where there are many, it lets other goroutines prepare theirs first, so that the client sends
-// more of them in one write.
-func (n *node) pipelined(ctx context.Context, now time.Time, direct int32) context.Context {
-	if direct >= crowd {
-		runtime.Gosched()
-	}
-	if driver.Cancellable(ctx) {
-		return undated{ctx}
-	}
-	if direct > 1 {
-		return n.expiries.Share(ctx, now)
-	}
-	return ctx
-}
-
-// answered ends what pipelined began.
-func (n *node) answered(within context.Context) {
-	n.direct.Add(-1)
-	adapter.Unshare(within)
-}
-
 type undated struct{ context.Context }
 
 // Deadline implements context.Context.
 func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// lasting returns ctx as the client sees it for a detached command: it does not end once the
-// command is on its way, so that the client returns when the reply comes or the connection breaks,
-// and not when the caller leaves.
+// sending is the context of commands that travel together. On a shared connection it does not end
+// once they are on their way, so that the client returns when the replies come or the connection
+// breaks, and not when callers leave.
 //
-// A client of valkey-go itself calls Err right before it sends, once it has a connection. If the
-// caller has left by then, Err returns an error, and the command is not sent; otherwise it notes
-// that the command may be sent. A wrapper may call Err of a context of its own instead.
+// A client of valkey-go itself calls Err right before it sends, once it has a connection. If a caller
+// has left by then, Err returns an error, and nothing is sent; otherwise all commands begin. A
+// wrapper may call Err of a context of its own instead.
 //
-// The client sends a lone command with a deadline in the goroutine of its caller, and closes the
-// connection after the deadline, so that is as far away as its own timeout. Without a deadline it
-// would turn the connection to pipelining for good, which only a ctx that can be cancelled needs.
-func (n *node) lasting(ctx context.Context, c *call) context.Context {
-	switch {
-	case ctx.Done() == nil:
-		n.allow(c)
-		return ctx // nobody leaves before the reply
-	case driver.Cancellable(ctx):
-		return lasting{undated{ctx}, n, c}
-	}
-	return lasting{dated{ctx, time.Now().Add(pooledTimeout)}, n, c}
-}
-
-// lag is how much longer than its caller a command waits for a connection of the pool, and for its
-// reply there. A late reply resolves the outcome.
-const lag = time.Second
-
-// patient returns ctx as the client sees it for a command on a connection of its own.
-func (n *node) patient(ctx context.Context, c *call) context.Context {
-	latest := time.Now().Add(pooledTimeout)
-	if deadline, ok := ctx.Deadline(); ok && deadline.Add(lag).Before(latest) {
-		latest = deadline.Add(lag)
-	}
-	return lasting{dated{ctx, latest}, n, c}
-}
-
-type dated struct {
+// The client sends with a deadline in this goroutine, and closes the connection after the deadline,
+// so that is as far away as its own timeout. Without a deadline it would turn the connection to
+// pipelining for good.
+type sending struct {
 	context.Context
+	over     <-chan struct{}
 	deadline time.Time
+	commands []*adapter.Command
+
+	mu      sync.Mutex // a cluster client may ask from several goroutines
+	begun   bool       // all may have been sent
+	refused bool       // nothing was, nor will be
 }
 
 // Deadline implements context.Context.
-func (d dated) Deadline() (time.Time, bool) { return d.deadline, true }
-
-type lasting struct {
-	context.Context
-	node *node
-	call *call
-}
+func (s *sending) Deadline() (time.Time, bool) { return s.deadline, true }
 
 // Done implements context.Context.
-func (l lasting) Done() <-chan struct{} { return l.call.over }
+func (s *sending) Done() <-chan struct{} { return s.over }
 
 // Err implements context.Context.
-func (l lasting) Err() error {
-	err := l.Context.Err()
-	if err == nil && !l.node.allow(l.call) {
-		err = context.Canceled // ctx ended this moment
-	}
+func (s *sending) Err() error {
 	select {
-	case <-l.call.over: // the client may have sent the command
-		return err
+	case <-s.over:
+		return context.Canceled
 	default:
 	}
-	if err != nil && l.node.asks {
-		err = &unsentError{err}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := 0; i < len(s.commands) && !s.begun && !s.refused; i++ {
+		s.refused = !s.commands[i].Begin()
 	}
-	return err
+	s.begun = !s.refused
+	if s.refused {
+		return context.Canceled
+	}
+	return nil
 }
-
-// unsentError is what a client returns that asked for Err and then did not send.
-type unsentError struct{ err error }
-
-func (e *unsentError) Error() string { return e.err.Error() }
-func (e *unsentError) Unwrap() error { return e.err }

@@ -42,20 +42,14 @@ func (d *valkeyDriver) open(ctx context.Context) (adapter.Feed, error) {
 	return dialFeed(ctx, d.client, false)
 }
 
-// shards lets a hub subscribe at the masters of a cluster.
-func (d *valkeyDriver) shards() adapter.Shards {
+// shards lets a hub subscribe at the masters of a cluster. Their names are addresses.
+func (d *valkeyDriver) shards(t *adapter.Topology) adapter.Shards {
 	return adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
-			d.learnTopology()
-			t := d.topology.Load()
-			if t == nil || t.asked.Before(fresh) {
-				d.askTopology(ctx)
-				if t = d.topology.Load(); t == nil {
-					return "", errNoTopology
-				}
-			}
-			r, found := t.slots.Of(channel)
+			r, found, err := t.Master(ctx, channel, fresh)
 			switch {
+			case err != nil:
+				return "", err
 			case !found:
 				return "", errNoMaster
 			case r.Addr == "":
@@ -71,6 +65,26 @@ func (d *valkeyDriver) shards() adapter.Shards {
 			return dialFeed(ctx, client, true)
 		},
 	}
+}
+
+// askSlots asks one node after the other until one answers. The end of ctx does not cut a question
+// short, so that Close waits for it: a client that is closed while it dials keeps the connection.
+func (d *valkeyDriver) askSlots(ctx context.Context) (adapter.Slots, error) {
+	for _, client := range d.client.Nodes() {
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		reply, err := adapter.Await(asking, func() (any, error) {
+			cmd := client.B().Arbitrary("CLUSTER", "SLOTS").Build().ToPipe()
+			return client.Do(context.WithoutCancel(ctx), cmd).ToAny()
+		})
+		cancel()
+		if slots := adapter.ParseSlots(reply); err == nil && len(slots) > 0 {
+			return slots, nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errNoTopology
 }
 
 // dialFeed makes a feed over a connection of client.

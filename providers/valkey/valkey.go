@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,16 +20,20 @@ import (
 )
 
 type valkeyDriver struct {
-	adapter.Base
-	client      valkey.Client
-	hub         *adapter.Hub
-	info        atomic.Pointer[info]
-	closing     atomic.Bool // the last error was ErrClosing
-	stop        *uint32     // not 0 once the client is closed; nil: that is not known
-	scripts     adapter.ScriptCache
-	node        *node // the only one; of a cluster, what is not known to be at another
-	topology    atomic.Pointer[topology]
-	topologyDue atomic.Int64 // when to ask for it again, in Unix nanoseconds
+	adapter.Commands
+	client  valkey.Client
+	cluster bool
+	single  bool // each command goes by itself
+	asks    bool // the client asks for a context's Err before it sends
+	hub     *adapter.Hub
+	info    atomic.Pointer[info]
+	closing atomic.Bool // the last error was ErrClosing
+	stop    *uint32     // not 0 once the client is closed; nil: that is not known
+	close   func()      // frees the timers of the pipelines
+
+	mu     sync.Mutex
+	nodes  []*node
+	closed bool
 }
 
 var (
@@ -44,7 +49,16 @@ var (
 //
 // A nil client, also a nil pointer in the interface, and one that was made with
 // ClientOption.ConnLifetime is a [driver.InvalidError].
-func New(client valkey.Client) (driver.Driver, error) {
+//
+// Commands of callers that come at the same time travel together, up to 32 in one DoMulti.
+func New(client valkey.Client) (driver.Driver, error) { return newDriver(client, false) }
+
+// NewUnpipelined is New for a driver that sends each command by itself, by Do. It
+// is for a wrapped client, or a proxy, that must see single commands. With many callers at once the
+// driver is slower.
+func NewUnpipelined(client valkey.Client) (driver.Driver, error) { return newDriver(client, true) }
+
+func newDriver(client valkey.Client, single bool) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, driver.Invalid("valkey.New client", fmt.Sprintf("nil %T", client),
 			"a client, such as valkey.NewClient makes")
@@ -53,14 +67,18 @@ func New(client valkey.Client) (driver.Driver, error) {
 		return nil, driver.Invalid("valkey.New client", "made with ClientOption.ConnLifetime",
 			"one without, since a connection that expires makes valkey-go send again what may have been executed")
 	}
-	d := &valkeyDriver{client: client, node: newNode(client.Mode() == valkey.ClientModeCluster, asks(client))}
+	d := &valkeyDriver{client: client, cluster: client.Mode() == valkey.ClientModeCluster, single: single,
+		asks: asks(client)}
 	if stop, lasting := stopOf(client); lasting {
 		d.stop = stop
 	}
-	if d.node.cluster {
-		d.hub = adapter.NewShardedHub(d.open, d.shards())
-		d.learnTopology()
+	if d.cluster {
+		t := adapter.NewTopology(d.newNode, d.askSlots, d.Background)
+		d.To, d.close = t.To, t.Close
+		d.hub = adapter.NewShardedHub(d.open, d.shards(t))
 	} else {
+		one := adapter.NewPipeline(d.newNode())
+		d.To, d.close = func(string) *adapter.Pipeline { return one }, one.Close
 		d.hub = adapter.NewHub(d.open)
 	}
 	return d, nil
@@ -109,12 +127,13 @@ func (d *valkeyDriver) Info() driver.Info {
 
 // Close implements driver.Driver.
 func (d *valkeyDriver) Close() error {
-	d.node.close()
-	if t := d.topology.Load(); t != nil {
-		for _, n := range t.nodes {
-			n.close()
-		}
+	d.close()
+	d.mu.Lock()
+	d.closed = true
+	for _, n := range d.nodes {
+		n.close()
 	}
+	d.mu.Unlock()
 	return d.Shutdown(d.hub)
 }
 
@@ -129,7 +148,7 @@ func (d *valkeyDriver) Subscribe(ctx context.Context, channel string) (driver.Su
 // Delivery implements driver.Deliverer. Of a client for one server, both the subscriptions and the
 // scripts are at the master.
 func (d *valkeyDriver) Delivery(channel string) driver.Delivery {
-	if d.node.cluster {
+	if d.cluster {
 		return d.hub.Delivery(channel)
 	}
 	return driver.DeliveryCounted

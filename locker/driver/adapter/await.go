@@ -2,7 +2,6 @@ package adapter
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -22,34 +21,6 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 		return zero, driver.NotSent(err)
 	}
 	return await(ctx, done, call)
-}
-
-// AwaitGated is [Await] for a call that needs a place at g. The call keeps its place until it
-// returns, even if its caller has left. If ctx ends before the call has a place, nothing was sent
-// and the error matches [driver.ErrNotSent].
-func AwaitGated[T any](ctx context.Context, g *Gate, call func() (T, error)) (T, error) {
-	var zero T
-	if err := g.Enter(ctx); err != nil {
-		return zero, err
-	}
-	return AwaitEntered(ctx, g, call)
-}
-
-// AwaitEntered is [AwaitGated] for a caller that has a place at g already, which it passes on.
-func AwaitEntered[T any](ctx context.Context, g *Gate, call func() (T, error)) (T, error) {
-	var zero T
-	if err := ctx.Err(); err != nil {
-		g.Leave()
-		return zero, driver.NotSent(err)
-	}
-	within := func() (T, error) {
-		defer g.Leave()
-		return call()
-	}
-	if done := ctx.Done(); done != nil {
-		return await(ctx, done, within)
-	}
-	return within()
 }
 
 func await[T any](ctx context.Context, done <-chan struct{}, call func() (T, error)) (T, error) {
@@ -85,22 +56,4 @@ func (f *awaited[T]) run(call func() (T, error)) {
 		return
 	}
 	close(f.answered)
-}
-
-// ConvertPending returns err with its late answer converted, if err is or wraps a
-// [*driver.PendingError] of an [Await] of T. It returns any other error unchanged. It is for
-// adapters that await the client's own type and convert it afterwards: strategies expect a bool or
-// a [driver.Reply] as the late answer.
-func ConvertPending[T, U any](err error, convert func(T, error) (U, error)) error {
-	p, ok := errors.AsType[*driver.PendingError](err)
-	if !ok {
-		return err
-	}
-	converted, answer := driver.NewPendingError(err)
-	p.OnAnswer(func(v any, err error) {
-		t, _ := v.(T)
-		u, err := convert(t, err)
-		answer(u, err)
-	})
-	return converted
 }

@@ -44,11 +44,14 @@
 //   - If it obeys only the deadline, call it directly where driver.Cancellable is false, and with
 //     [Await] otherwise.
 //   - If it ignores contexts, call it with [Await]. The error is a driver.PendingError then,
-//     through which the strategy learns the late answer; [ConvertPending] converts that answer.
+//     through which the strategy learns the late answer.
 //
-// A call whose caller has left still occupies a connection. [Gate] bounds such calls, and reserves
-// places for renewals and releases: [AwaitGated], [Gate.Enter]. A client that chooses among several
-// servers by itself needs [SlotGates], so that a frozen server does not block the others.
+// [Commands] takes care of that, and of more, for an adapter that gives it a function that sends
+// several commands in one round trip, or one at a time ([Client]): commands that are called at the
+// same time travel together, a caller can leave at any moment, no more round trips are under way than
+// the client has connections, and some are reserved for renewals and releases. There is a [Pipeline]
+// for each server, so that a frozen one does not block the others: [Topology] has those of a cluster,
+// and [SlotPipelines] are for a client that chooses among servers by itself.
 //
 // # Proof
 //

@@ -106,6 +106,9 @@ type expiring struct {
 	expiry *expiry
 }
 
+// Cancellable implements what driver.Cancellable asks for.
+func (expiring) Cancellable() bool { return false }
+
 // Done implements context.Context.
 func (e expiring) Done() <-chan struct{} { return e.expiry.passed }
 

@@ -1,0 +1,216 @@
+package adapter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
+)
+
+// The words of each command, and what the driver makes of the answers.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	script := driver.NewScript("return 1")
+	type test struct {
+		answers []any // an error among them is one
+		call    func(ctx context.Context, d *adapter.Commands) (any, error)
+		words   string
+		want    any
+		failed  bool
+	}
+	set := func(ctx context.Context, d *adapter.Commands) (any, error) {
+		return d.SetNX(ctx, "k", "v", 1500*time.Millisecond)
+	}
+	eval := func(ctx context.Context, d *adapter.Commands) (any, error) {
+		r, err := d.Eval(ctx, script, []string{"k", "q"}, []string{"a"})
+		n, _ := r.Int(0)
+		return n, err
+	}
+	acked := func(ctx context.Context, d *adapter.Commands) (any, error) {
+		_, n, err := d.EvalAcked(ctx, script, []string{"k"}, nil, 2, 1500*time.Millisecond)
+		return n, err
+	}
+	noscript := adapter.NewServerError("NOSCRIPT No matching script.", nil)
+	check.Each(t, map[string]test{
+		"set":                        {[]any{"OK"}, set, "[SET k v NX PX 1500]", true, false},
+		"not set":                    {[]any{nil}, set, "[SET k v NX PX 1500]", false, false},
+		"set, and a strange answer":  {[]any{"QUEUED"}, set, "[SET k v NX PX 1500]", false, true},
+		"a script":                   {[]any{int64(7)}, eval, "[EVALSHA " + script.Digest() + " 2 k q a]", int64(7), false},
+		"a script that is not known": {[]any{noscript, int64(7)}, eval, "[EVAL return 1 2 k q a]", int64(7), false},
+		"a script and WAIT":          {[]any{int64(7)}, acked, "[EVALSHA " + script.Digest() + " 1 k] [2 1500]", 1, false},
+		"no connection":              {[]any{errors.New("refused")}, set, "[SET k v NX PX 1500]", false, true},
+	}, func(t *testing.T, tt test) {
+		words := ""
+		d, p := over(adapter.Client{Connections: 2, Send: func(_ context.Context, commands []*adapter.Command) {
+			c, answer := commands[0], tt.answers[0]
+			tt.answers = tt.answers[1:]
+			words = fmt.Sprint(c.Words)
+			if c.HasWait() {
+				words += fmt.Sprint(" ", c.Wait)
+				c.AnswerWait(int64(1), nil)
+			}
+			if err, failed := answer.(error); failed {
+				c.Answer(nil, err)
+				return
+			}
+			c.Begin()
+			c.Answer(answer, nil)
+		}})
+		defer p.Close()
+		got, err := tt.call(t.Context(), d)
+		check.Equal(t, "words", words, tt.words)
+		check.Equal(t, "result", got, tt.want)
+		check.Equal(t, "failed", err != nil, tt.failed)
+	})
+}
+
+// Each call of a batch has its own outcome, in their order; those that got NOSCRIPT are sent again.
+func TestEvalMany(t *testing.T) {
+	t.Parallel()
+	d, p := over(adapter.Client{Connections: 2, Send: func(_ context.Context, commands []*adapter.Command) {
+		for _, c := range commands {
+			c.Begin()
+			switch {
+			case c.Key() == "unknown" && c.Words[0] == "EVALSHA":
+				c.Answer(nil, adapter.NewServerError("NOSCRIPT No matching script.", nil))
+			case c.Key() == "wrong":
+				c.Answer(nil, adapter.NewServerError("WRONGTYPE", nil))
+			default:
+				c.Answer(c.Key(), nil)
+			}
+		}
+	}})
+	defer p.Close()
+	var batch []driver.Call
+	for i := range 100 {
+		batch = append(batch, driver.Call{Script: driver.NewScript("return 1"), Keys: []string{fmt.Sprint(i)}})
+	}
+	batch[40].Keys, batch[60].Keys = []string{"unknown"}, []string{"wrong"}
+	for i, r := range d.EvalMany(t.Context(), batch) {
+		got, _ := r.Reply.Text(0)
+		switch want := batch[i].Keys[0]; {
+		case want == "wrong":
+			check.Equal(t, "code", driver.CodeOf(r.Err), "WRONGTYPE")
+		case r.Err != nil || got != want:
+			t.Errorf("call %d was answered %q, %v; want %q", i, got, r.Err, want)
+		}
+	}
+}
+
+// A batch returns at its deadline, whatever other callers and the earlier calls of the batch took.
+func TestEvalManyReturnsAtItsDeadline(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		d, p := over(adapter.Client{Connections: 8, Single: true, Send: func(ctx context.Context, commands []*adapter.Command) {
+			c := commands[0]
+			c.Begin()
+			switch c.Words[len(c.Words)-1] {
+			case "late":
+				time.Sleep(2900 * time.Millisecond) //nolint:forbidigo // fake time
+			case "silent":
+				<-ctx.Done()
+				c.Answer(nil, ctx.Err())
+				return
+			}
+			c.Answer("answer", nil)
+		}})
+		defer p.Close()
+		script := driver.NewScript("return 1")
+		time.AfterFunc(time.Second, func() { _, _ = d.Do(until(t, time.Hour, false), "PING") })
+		began := time.Now()
+		results := d.EvalMany(until(t, 3*time.Second, false), []driver.Call{
+			{Script: script, Keys: []string{"late"}}, {Script: script, Keys: []string{"silent"}},
+		})
+		check.Within(t, "the batch", time.Since(began), 3*time.Second, 3*time.Second+adapter.Grain)
+		check.OK(t, results[0].Err)
+		check.Only(t, results[1].Err, context.DeadlineExceeded, driver.ErrNotSent)
+	})
+}
+
+// The error of a call of a batch says what that of a single call would.
+func TestEvalManyExplains(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		refused := errors.New("refused")
+		d, p := over(adapter.Client{
+			Connections: 2,
+			Send:        func(ctx context.Context, _ []*adapter.Command) { <-ctx.Done() },
+			Unsent:      func(err error, _ time.Time) error { return errors.Join(err, refused) },
+		})
+		defer p.Close()
+		results := d.EvalMany(until(t, time.Second, false), []driver.Call{{Script: driver.NewScript("return 1")}})
+		check.Error(t, "the call", results[0].Err, driver.ErrNotSent, context.DeadlineExceeded, refused)
+	})
+}
+
+// What has a WAIT behind it travels by itself. It takes as long as the replicas do, so that it holds
+// nobody up: neither others like it, nor those without.
+func TestEvalAckedTravelsByItself(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		const replication = 30 * time.Millisecond
+		var largest atomic.Int32
+		d, p := over(adapter.Client{Connections: 128, Send: func(_ context.Context, commands []*adapter.Command) {
+			for _, c := range commands {
+				c.Begin()
+				c.Answer(c.Key(), nil)
+				if c.HasWait() {
+					time.Sleep(replication) //nolint:forbidigo // fake time
+					c.AnswerWait(int64(2), nil)
+					largest.Store(max(largest.Load(), int32(len(commands))))
+				}
+			}
+		}})
+		defer p.Close()
+		script := driver.NewScript("return 1")
+		check.OK(t, check.ErrOf(d.Eval(t.Context(), script, nil, nil))) // the server knows it
+		began := time.Now()
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				key := fmt.Sprint(i)
+				r, n, err := d.EvalAcked(t.Context(), script, []string{key}, nil, 2, time.Second)
+				got, _ := r.Text(0)
+				if got != key || n != 2 || err != nil {
+					t.Errorf("%s was answered %q by %d replicas, %v", key, got, n, err)
+				}
+				check.Took(t, "a call with WAIT", began, replication)
+			})
+			if i%10 == 9 {
+				wg.Go(func() {
+					check.OK(t, check.ErrOf(d.Eval(t.Context(), script, nil, nil)))
+					check.Took(t, "a call beside them", began, 0)
+				})
+			}
+		}
+		wg.Wait()
+		check.Equal(t, "commands of the largest flight with WAIT", largest.Load(), 1)
+	})
+}
+
+// A call whose script the server did not know, and that is not sent again before the batch ends, was
+// not sent.
+func TestEvalManyEndsAfterNoscript(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		d, p := over(adapter.Client{Connections: 8, Single: true, Send: func(ctx context.Context, commands []*adapter.Command) {
+			c := commands[0]
+			c.Begin()
+			if c.Key() == "silent" {
+				<-ctx.Done()
+				c.Answer(nil, ctx.Err())
+				return
+			}
+			c.Answer(nil, adapter.NewServerError("NOSCRIPT No matching script.", nil))
+		}})
+		defer p.Close()
+		script := driver.NewScript("return 1")
+		results := d.EvalMany(until(t, 3*time.Second, false), []driver.Call{
+			{Script: script, Keys: []string{"unknown"}}, {Script: script, Keys: []string{"silent"}},
+		})
+		check.Error(t, "the call", results[0].Err, driver.ErrNotSent, context.DeadlineExceeded)
+	})
+}

@@ -1,0 +1,246 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+const (
+	// maxFlight is how many commands travel together at most. They share what befalls their
+	// connection.
+	maxFlight = 32
+	// manyCallers is how many callers are so many that a few full flights are faster than many.
+	manyCallers = 8
+	// manyFlights and fewFlights are how many flights are under way at once, up to manyCallers and
+	// beyond.
+	manyFlights, fewFlights = 4, 2
+	// slowFlight is after how long a flight counts no longer, so that others begin beside it.
+	slowFlight = time.Millisecond
+)
+
+// Pipeline sends commands to one server. Commands that come while others are under way travel
+// together: they take the next flight, one round trip over one connection. A caller that finds
+// nothing under way sends its command at once, by itself and, if [Client.Inline] allows it, in its
+// own goroutine.
+//
+// A flight has up to 32 commands. Up to eight callers have up to four flights at once; more callers
+// have two, which are full. A flight counts for a millisecond, and one with a WAIT not at all. So a
+// distant server gets one each millisecond, and a silent connection delays nobody but those who wait
+// for its replies. Commands of urgent calls ([driver.Urgent]) go before others.
+type Pipeline struct {
+	client   Client
+	commands atomic.Int32 // whose callers wait
+	expiries Expiries
+
+	mu             sync.Mutex
+	urgent, others queue     // commands that wait for a flight
+	flights        []*flight // under way, in the order in which they began
+	slow           int       // how many of them count no longer
+	spare          []*flight // to save allocations
+	timer          *time.Timer
+	watching       bool // timer is set
+	closing        bool // nobody waits for late answers any more
+}
+
+// NewPipeline returns a Pipeline to the server of a client.
+func NewPipeline(c Client) *Pipeline {
+	c.Connections = max(c.Connections, 2)
+	if c.SendInline == nil {
+		c.SendInline = func(ctx context.Context, c1 *Command) { c.Send(ctx, c1.alone[:]) }
+	}
+	return &Pipeline{client: c}
+}
+
+// Close frees the timers once nothing is under way. Nobody waits for late answers any more.
+func (p *Pipeline) Close() {
+	p.expiries.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closing = true
+	for _, f := range p.flights {
+		p.dismiss(f)
+	}
+}
+
+// do sends c, and returns soon after ctx ends. If the error is a driver.PendingError, c may have no
+// answer yet, and must not be read.
+func (p *Pipeline) do(ctx context.Context, c *Command) error {
+	if err := ctx.Err(); err != nil {
+		return driver.NotSent(err)
+	}
+	c.began, c.alone[0] = time.Now(), c
+	if !p.sendAlone(ctx, c) {
+		p.enqueue(ctx, c)
+		return p.await(ctx, c, c.began)
+	}
+	c.demandAnswer()
+	return p.explain(ctx, c.began, c.err)
+}
+
+// await is what follows enqueue. It returns what do does; now is the time.
+func (p *Pipeline) await(ctx context.Context, c *Command, now time.Time) error {
+	err := p.wait(ctx, c, now)
+	if err == nil {
+		err = c.err
+	}
+	return p.explain(ctx, c.began, err)
+}
+
+// explain returns err, of a command whose caller came at the time began, or nil. It adds the error of
+// ctx if that has ended, and what the client knows of a command that was not sent meanwhile.
+func (p *Pipeline) explain(ctx context.Context, began time.Time, err error) error {
+	if err == nil {
+		return nil
+	}
+	end := Ended(ctx)
+	if end == nil || driver.CodeOf(err) != "" {
+		return err
+	}
+	if !errors.Is(err, end) {
+		err = fmt.Errorf("%w: %w", end, err)
+	}
+	if p.client.Unsent != nil && errors.Is(err, driver.ErrNotSent) {
+		return p.client.Unsent(err, began)
+	}
+	return err
+}
+
+// sendAlone sends c in this goroutine, if it may, and reports whether it has.
+func (p *Pipeline) sendAlone(ctx context.Context, c *Command) bool {
+	if _, bounded := ctx.Deadline(); !bounded && !driver.Cancellable(ctx) {
+		// Its caller waits for a connection as long as the client's options say, and never leaves.
+		p.client.Send(ctx, c.alone[:])
+		return true
+	}
+	if p.commands.Load() >= manyCallers || c.HasWait() || p.client.Inline == nil || !p.client.Inline(ctx) {
+		return false
+	}
+	f := p.beginAlone(ctx, c)
+	if f == nil {
+		return false
+	}
+	sending := p.expiries.Share(ctx, c.began)
+	defer func() { // also if the client or one of its hooks panics
+		Unshare(sending)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.commands.Add(-1)
+		p.end(f)
+		p.start(p.beginNext())
+	}()
+	p.client.SendInline(sending, c)
+	return true
+}
+
+// beginAlone begins a flight for c alone; it returns nil if c has to wait.
+func (p *Pipeline) beginAlone(ctx context.Context, c *Command) *flight {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.free(driver.Urgent(ctx)) || p.urgent.first != nil || p.others.first != nil {
+		return nil
+	}
+	p.commands.Add(1)
+	return p.begin(c.began)
+}
+
+// enqueue adds c to those that wait for a flight, and begins one if it may. After it, c's caller
+// calls await.
+func (p *Pipeline) enqueue(ctx context.Context, c *Command) {
+	c.ctx, c.urgent, c.done = ctx, driver.Urgent(ctx), make(chan struct{})
+	c.deadline, _ = ctx.Deadline()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.commands.Add(1)
+	if c.urgent {
+		p.urgent.push(c)
+	} else {
+		p.others.push(c)
+	}
+	p.start(p.beginNext())
+	p.watch()
+}
+
+// wait returns once c has its answer or ctx has ended; now is the time. An error is ctx's: it matches
+// driver.ErrNotSent, or is a driver.PendingError.
+func (p *Pipeline) wait(ctx context.Context, c *Command, now time.Time) error {
+	within := p.expiries.Share(ctx, now)
+	defer Unshare(within)
+	select {
+	case <-c.done:
+		return nil
+	case <-within.Done():
+	}
+	sending, err := p.leave(c, Ended(ctx))
+	if sending != nil && p.client.Left != nil {
+		p.client.Left(sending)
+	}
+	return err
+}
+
+// leave takes c's caller away, whose ctx ended with err. It returns nil if c has its answer, and the
+// context of c's flight if it has one.
+func (p *Pipeline) leave(c *Command, err error) (sending context.Context, _ error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.answered {
+		return nil, nil
+	}
+	p.commands.Add(-1)
+	if c.queue != nil {
+		c.queue.remove(c)
+		return nil, driver.NotSent(err)
+	}
+	f := c.flight
+	f.waiting--
+	if c.abandon() {
+		err = driver.NotSent(err)
+		c.late = func(any, error) {} // nobody wants to know
+	} else {
+		f.sent = true
+		err, c.late = driver.NewPendingError(err)
+	}
+	p.dismiss(f)
+	return f.ctx, err
+}
+
+// free reports whether a flight may begin. The mutex is held.
+func (p *Pipeline) free(urgent bool) bool {
+	return len(p.flights) < p.places(urgent) && len(p.flights)-p.slow < p.width()
+}
+
+// places is how many flights there may be.
+func (p *Pipeline) places(urgent bool) int {
+	if urgent {
+		return p.client.Connections
+	}
+	return p.client.Connections - max(p.client.Connections/8, 1)
+}
+
+// width is how many flights there may be beside slow ones.
+func (p *Pipeline) width() int {
+	switch {
+	case p.client.Single:
+		return p.client.Connections
+	case p.commands.Load() > manyCallers:
+		return fewFlights
+	default:
+		return manyFlights
+	}
+}
+
+// Ended returns why ctx is over. The timer of its deadline may lag behind that of a connection.
+func Ended(ctx context.Context) error {
+	if at, dated := ctx.Deadline(); dated && !time.Now().Before(at) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}

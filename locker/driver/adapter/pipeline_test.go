@@ -1,0 +1,430 @@
+//nolint:forbidigo // fake time
+package adapter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
+)
+
+// roundTrip is how long a fakeServer takes for a flight: not so long that it counts no longer.
+const roundTrip = 500 * time.Microsecond
+
+// fakeServer is a client of a server that answers each command with its last word.
+type fakeServer struct {
+	// hold, unless it is nil, is called for each flight before anything is written.
+	hold func(ctx context.Context, words []string)
+	// reply, unless it is nil, is called for each flight once all is written.
+	reply func(ctx context.Context, words []string)
+	// answer, unless it is nil, returns the answer to a command.
+	answer func(c *adapter.Command) any
+
+	mu      sync.Mutex
+	flights [][]string     // the last word of each command
+	began   map[string]int // how often each was written
+}
+
+func (s *fakeServer) send(ctx context.Context, commands []*adapter.Command) {
+	var words []string
+	for _, c := range commands {
+		words = append(words, c.Words[len(c.Words)-1])
+	}
+	s.mu.Lock()
+	s.flights = append(s.flights, words)
+	s.mu.Unlock()
+	if s.hold != nil {
+		s.hold(ctx, words)
+	}
+	var written []*adapter.Command
+	for _, c := range commands {
+		if !c.Begin() {
+			continue
+		}
+		written = append(written, c)
+		s.mu.Lock()
+		if s.began == nil {
+			s.began = map[string]int{}
+		}
+		s.began[c.Words[len(c.Words)-1]]++
+		s.mu.Unlock()
+	}
+	switch {
+	case len(written) == 0:
+		return
+	case s.reply != nil:
+		s.reply(ctx, words)
+	default:
+		time.Sleep(roundTrip)
+	}
+	for _, c := range written {
+		if s.answer != nil {
+			c.Answer(s.answer(c), nil)
+		} else {
+			c.Answer(c.Words[len(c.Words)-1], nil)
+		}
+	}
+}
+
+func (s *fakeServer) sent() [][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.flights)
+}
+
+// over returns a driver over one pipeline of c.
+func over(c adapter.Client) (*adapter.Commands, *adapter.Pipeline) {
+	d, p := new(adapter.Commands), adapter.NewPipeline(c)
+	d.To = func(string) *adapter.Pipeline { return p }
+	return d, p
+}
+
+// call sends word, and demands it as the answer unless there is an error.
+func call(ctx context.Context, t *testing.T, d *adapter.Commands, word string) error {
+	v, err := d.Do(ctx, "ECHO", word)
+	if err == nil && v != word {
+		t.Errorf("%s was answered %v", word, v)
+	}
+	return err
+}
+
+// calls makes n calls in goroutines, one after another, and returns a function that waits for their
+// errors.
+func calls(ctx context.Context, t *testing.T, d *adapter.Commands, n int) (wait func() []error) {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = call(ctx, t, d, fmt.Sprint(i)) })
+		synctest.Wait()
+	}
+	return func() []error { wg.Wait(); return errs }
+}
+
+// until is a context that ends at a deadline alone.
+func until(t *testing.T, d time.Duration, urgent bool) context.Context {
+	t.Helper()
+	b := &driver.Bounded{Urgent: urgent}
+	b.Start(context.Background(), time.Now().Add(d))
+	t.Cleanup(b.Stop)
+	return b
+}
+
+// A caller that finds nothing under way sends by itself and at once, in its own goroutine if the
+// client says so.
+func TestLoneCall(t *testing.T) {
+	t.Parallel()
+	check.EachInFakeTime(t, map[string]bool{"inline": true, "not inline": false}, func(t *testing.T, inline bool) {
+		var s fakeServer
+		var inlined atomic.Int32
+		d, p := over(adapter.Client{
+			Connections: 10, Send: s.send, Inline: func(context.Context) bool { return inline },
+			SendInline: func(ctx context.Context, c *adapter.Command) {
+				inlined.Add(1)
+				s.send(ctx, []*adapter.Command{c})
+			},
+		})
+		defer p.Close()
+		for range 3 {
+			began := time.Now()
+			check.OK(t, call(until(t, time.Minute, false), t, d, "a"))
+			check.Took(t, "a lone call", began, roundTrip)
+		}
+		check.Equal(t, "calls in their callers' goroutines", inlined.Load() == 3, inline)
+		check.Equal(t, "flights", len(s.sent()), 3)
+	})
+}
+
+// Calls that come while flights are under way go with the next one, in the order in which they came,
+// and up to 32 together.
+func TestCallsTravelTogether(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := fakeServer{reply: func(context.Context, []string) { <-release }}
+		d, p := over(adapter.Client{Connections: 10, Send: s.send})
+		defer p.Close()
+		wait := calls(t.Context(), t, d, 100)
+		close(release)
+		for i, err := range wait() {
+			if err != nil {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		var order []string
+		for _, f := range s.sent() {
+			check.Within(t, "commands of a flight", len(f), 1, 32)
+			order = append(order, f...)
+		}
+		check.AtMost(t, "flights of 100 calls", len(s.sent()), 10)
+		for i, word := range order[4:68] { // those behind the first four, whose flights are full
+			check.Equal(t, "command in order", word, fmt.Sprint(i+4))
+		}
+	})
+}
+
+// A client that sends one command at a time gets one, over as many connections as it has.
+func TestSingle(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := fakeServer{reply: func(context.Context, []string) { <-release }}
+		d, p := over(adapter.Client{Connections: 16, Single: true, Send: s.send})
+		defer p.Close()
+		wait := calls(t.Context(), t, d, 40)
+		check.Equal(t, "flights at once", len(s.sent()), 14)
+		close(release)
+		check.EqualSlices(t, "errors", wait(), make([]error, 40))
+		check.Equal(t, "flights", len(s.sent()), 40)
+	})
+}
+
+// A flight counts for a millisecond: beside a silent connection the others leave with the next one,
+// and those on the silent flight are few.
+func TestSilentConnection(t *testing.T) {
+	t.Parallel()
+	type test struct{ callers, most int }
+	check.EachInFakeTime(t, map[string]test{"a few": {4, 1}, "many": {64, 32}, "a crowd": {1000, 32}}, func(t *testing.T, tt test) {
+		var silent atomic.Bool
+		s := fakeServer{reply: func(context.Context, []string) {
+			if silent.CompareAndSwap(true, false) {
+				time.Sleep(2 * time.Second)
+				return
+			}
+			time.Sleep(roundTrip)
+		}}
+		d, p := over(adapter.Client{Connections: 20, Send: s.send, Inline: func(context.Context) bool { return true }})
+		defer p.Close()
+		var wg sync.WaitGroup
+		var delayed atomic.Int32
+		var slowest atomic.Int64
+		ctx := until(t, time.Hour, false)
+		for i := range tt.callers {
+			wg.Go(func() {
+				for j := range 30 {
+					began := time.Now()
+					check.OK(t, call(ctx, t, d, fmt.Sprint(i, ".", j)))
+					if took := time.Since(began); took >= time.Second {
+						delayed.Add(1)
+					} else if took := int64(took); took > slowest.Load() {
+						slowest.Store(took)
+					}
+				}
+			})
+		}
+		check.Advance(10 * roundTrip)
+		silent.Store(true)
+		wg.Wait()
+		check.Within(t, "calls on the silent flight", delayed.Load(), 1, int32(tt.most))
+		check.AtMost(t, "the slowest of the others", time.Duration(slowest.Load()), 20*time.Millisecond)
+	})
+}
+
+// A flight counts for a millisecond: nobody waits longer than that for one to a distant server. What
+// counted before is forgotten afterwards.
+func TestDistantServer(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		const distance = 30 * time.Millisecond
+		var held chan struct{}
+		s := fakeServer{reply: func(context.Context, []string) {
+			if held != nil {
+				<-held
+				return
+			}
+			time.Sleep(distance)
+		}}
+		var inlined atomic.Int32
+		d, p := over(adapter.Client{
+			Connections: 100, Send: s.send, Inline: func(context.Context) bool { return true },
+			SendInline: func(ctx context.Context, c *adapter.Command) {
+				inlined.Add(1)
+				s.send(ctx, []*adapter.Command{c})
+			},
+		})
+		defer p.Close()
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				for j := range 20 {
+					ctx := until(t, time.Hour, false)
+					if j%10 == 9 {
+						ctx = until(t, distance/2, false) // leaves
+					}
+					began := time.Now()
+					if err := call(ctx, t, d, fmt.Sprint(i, ".", j)); err == nil {
+						check.Within(t, "a call", time.Since(began), distance, distance+5*time.Millisecond)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		check.Advance(time.Minute)
+		inlined.Store(0)
+		check.OK(t, call(until(t, time.Minute, false), t, d, "a"))
+		check.Equal(t, "lone calls in their callers' goroutines", inlined.Load(), 1)
+		held = make(chan struct{})
+		before := len(s.sent())
+		for i := range 100 {
+			wg.Go(func() { check.OK(t, call(t.Context(), t, d, fmt.Sprint("crowd ", i))) })
+		}
+		synctest.Wait()
+		check.AtMost(t, "flights that begin at once", len(s.sent())-before, 4)
+		close(held)
+		wg.Wait()
+	})
+}
+
+// One connection in eight is for urgent calls, at least one.
+func TestReservedConnections(t *testing.T) {
+	t.Parallel()
+	type test struct{ connections, acquires, all int }
+	check.EachInFakeTime(t, map[string]test{
+		"none": {0, 1, 2}, "1": {1, 1, 2}, "2": {2, 1, 2}, "8": {8, 7, 8}, "16": {16, 14, 16}, "128": {128, 112, 128},
+	}, func(t *testing.T, tt test) {
+		release := make(chan struct{})
+		s := fakeServer{reply: func(context.Context, []string) { <-release }}
+		d, p := over(adapter.Client{Connections: tt.connections, Single: true, Send: s.send})
+		defer p.Close()
+		acquires := calls(t.Context(), t, d, 200)
+		check.Equal(t, "acquires under way", len(s.sent()), tt.acquires)
+		urgent := calls(until(t, time.Minute, true), t, d, 200)
+		check.Equal(t, "calls under way", len(s.sent()), tt.all)
+		close(release)
+		check.EqualSlices(t, "errors", append(acquires(), urgent()...), make([]error, 400))
+	})
+}
+
+// A caller whose command was not sent in time is told what the client knows.
+func TestUnsent(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		began := time.Now()
+		refused := errors.New("refused")
+		s := fakeServer{hold: func(ctx context.Context, _ []string) { <-ctx.Done() }}
+		d, p := over(adapter.Client{
+			Connections: 2, Send: s.send, Unsent: func(err error, since time.Time) error {
+				check.Took(t, "the call", since, time.Second)
+				return errors.Join(err, refused)
+			},
+		})
+		defer p.Close()
+		err := call(until(t, time.Second, false), t, d, "a")
+		check.Error(t, "the call", err, driver.ErrNotSent, context.DeadlineExceeded, refused)
+		check.Took(t, "the call", began, time.Second)
+	})
+}
+
+// Many callers of all kinds, at a server that answers, fails, is slow or stuck: each gets the outcome
+// of its own command, what is said not to be sent was not and never is, and nothing is sent twice.
+func TestPipelineUnderLoad(t *testing.T) {
+	t.Parallel()
+	check.EachInFakeTime(t, map[string]bool{"together": false, "one by one": true}, func(t *testing.T, single bool) {
+		s := fakeServer{
+			hold:  func(context.Context, []string) { time.Sleep(rand.N(300 * time.Microsecond)) },
+			reply: func(context.Context, []string) { time.Sleep(rand.N(3 * time.Millisecond)) },
+		}
+		d, p := over(adapter.Client{Connections: 6, Single: single, Send: s.send, Inline: driver.Urgent})
+		defer p.Close()
+		var wg sync.WaitGroup
+		var unsent, pending, known sync.Map
+		for i := range 200 {
+			wg.Go(func() {
+				for j := range 20 {
+					word := fmt.Sprint(i, ".", j)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					switch i % 4 {
+					case 0:
+						ctx = until(t, time.Hour, i%8 == 0)
+					case 1:
+						time.AfterFunc(rand.N(4*time.Millisecond), cancel)
+					}
+					err := call(ctx, t, d, word)
+					switch late, ok := errors.AsType[*driver.PendingError](err); {
+					case ok:
+						pending.Store(word, true)
+						late.OnAnswer(func(any, error) { known.Store(word, true) })
+					case errors.Is(err, driver.ErrNotSent):
+						unsent.Store(word, true)
+					default:
+						check.OK(t, err)
+					}
+					cancel()
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Minute)
+		for word, n := range s.began {
+			if _, ok := unsent.Load(word); ok || n > 1 {
+				t.Errorf("%s was sent %d times; said not to be sent: %v", word, n, ok)
+			}
+		}
+		pending.Range(func(word, _ any) bool {
+			if _, ok := known.Load(word); !ok {
+				t.Errorf("what became of %v was never reported", word)
+			}
+			return true
+		})
+	})
+}
+
+// A context that does not say at its deadline that it is over has ended all the same.
+func TestContextThatOnlyHasADeadline(t *testing.T) {
+	t.Parallel()
+	check.EachInFakeTime(t, map[string]bool{"before it is written": true, "on its way": false}, func(t *testing.T, held bool) {
+		silent := func(ctx context.Context, _ []string) { <-ctx.Done() }
+		s := fakeServer{reply: silent}
+		if held {
+			s = fakeServer{hold: silent}
+		}
+		d, p := over(adapter.Client{Connections: 2, Send: s.send})
+		defer p.Close()
+		err := call(dated{time.Now().Add(3 * time.Second)}, t, d, "a")
+		check.Is(t, err, context.DeadlineExceeded)
+		_, pending := errors.AsType[*driver.PendingError](err)
+		check.Equal(t, "an answer is pending", pending, !held)
+		check.Equal(t, "not sent", errors.Is(err, driver.ErrNotSent), held)
+	})
+}
+
+// A client that returns without an answer is not taken for one that got nil: a command that began may
+// have been executed, and one that did not was not sent.
+func TestClientWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		begins bool
+		ctx    func(t *testing.T) context.Context
+		inline bool
+	}
+	bounded := func(t *testing.T) context.Context { return until(t, time.Minute, false) }
+	endless := func(*testing.T) context.Context { return context.Background() }
+	check.EachInFakeTime(t, map[string]test{
+		"begun":              {true, bounded, false},
+		"begun, inline":      {true, bounded, true},
+		"begun, endless":     {true, endless, false},
+		"not begun":          {false, bounded, false},
+		"not begun, inline":  {false, bounded, true},
+		"not begun, endless": {false, endless, false},
+	}, func(t *testing.T, tt test) {
+		d, p := over(adapter.Client{
+			Connections: 2, Inline: func(context.Context) bool { return tt.inline },
+			Send: func(_ context.Context, commands []*adapter.Command) {
+				if tt.begins {
+					commands[0].Begin()
+				}
+			},
+		})
+		defer p.Close()
+		_, err := d.SetNX(tt.ctx(t), "k", "v", time.Minute)
+		if err == nil {
+			t.Fatal("SET NX without an answer has an outcome")
+		}
+		check.Equal(t, "not sent", errors.Is(err, driver.ErrNotSent), !tt.begins)
+	})
+}

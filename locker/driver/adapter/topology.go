@@ -1,0 +1,116 @@
+package adapter
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// slotsAge is after how long a cluster is asked again, if commands are sent.
+const slotsAge = 5 * time.Second
+
+// Topology has a [Pipeline] to each master of a cluster, for a client that does not report which it
+// sends to. It asks the cluster for its slots every five seconds, if commands are sent. Until it
+// knows, and where a slot has no master, commands go by themselves, over pipelines for parts of the
+// slots.
+type Topology struct {
+	ask    func(ctx context.Context) (Slots, error)
+	behind func(f func(ctx context.Context)) bool
+	client func() Client
+
+	parts   *SlotPipelines
+	masters atomic.Pointer[masters]
+	due     atomic.Int64 // when to ask again, in Unix nanoseconds
+
+	learning sync.Mutex // held to change masters and closed
+	closed   bool
+}
+
+// masters are those of a cluster at a time. They are not changed.
+type masters struct {
+	slots Slots
+	byID  map[string]*Pipeline // also of masters that had slots before
+	asked time.Time
+}
+
+// NewTopology returns a Topology. ask asks a node for CLUSTER SLOTS. behind is [Base.Background].
+// client returns the client of one master, of which the Topology wants one after the other.
+func NewTopology(
+	client func() Client, ask func(ctx context.Context) (Slots, error), behind func(f func(ctx context.Context)) bool,
+) *Topology {
+	part := client()
+	part.Single = true // it does not know which slots are at one master
+	return &Topology{ask: ask, behind: behind, client: client, parts: NewSlotPipelines(part)}
+}
+
+// To returns the pipeline to the master of key.
+func (t *Topology) To(key string) *Pipeline {
+	due, now := t.due.Load(), time.Now()
+	if now.UnixNano() >= due && t.due.CompareAndSwap(due, now.Add(slotsAge).UnixNano()) {
+		t.behind(func(ctx context.Context) { _, _ = t.learn(ctx) })
+	}
+	if m := t.masters.Load(); m != nil && key != "" {
+		if r, found := m.slots.Of(key); found {
+			return m.byID[r.ID]
+		}
+	}
+	return t.parts.Of(key)
+}
+
+// Master returns the range of slots that key is in, from an answer of the cluster that is newer than
+// fresh.
+func (t *Topology) Master(ctx context.Context, key string, fresh time.Time) (r SlotRange, found bool, err error) {
+	m := t.masters.Load()
+	if m == nil || m.asked.Before(fresh) {
+		if m, err = t.learn(ctx); err != nil {
+			return SlotRange{}, false, err
+		}
+	}
+	r, found = m.slots.Of(key)
+	return r, found, nil
+}
+
+// learn asks the cluster. Masters that were known before keep their pipelines, also while they have no
+// slots.
+func (t *Topology) learn(ctx context.Context) (*masters, error) {
+	asked := time.Now()
+	slots, err := t.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.learning.Lock()
+	defer t.learning.Unlock()
+	m := &masters{slots: slots, byID: map[string]*Pipeline{}, asked: asked}
+	if before := t.masters.Load(); before != nil {
+		if before.asked.After(asked) {
+			return before, nil // this answer is late
+		}
+		m.byID = maps.Clone(before.byID)
+	}
+	for _, r := range slots {
+		if m.byID[r.ID] == nil {
+			m.byID[r.ID] = NewPipeline(t.client())
+			if t.closed {
+				m.byID[r.ID].Close()
+			}
+		}
+	}
+	t.masters.Store(m)
+	t.due.Store(asked.Add(slotsAge).UnixNano())
+	return m, nil
+}
+
+// Close frees the timers of the pipelines.
+func (t *Topology) Close() {
+	t.parts.Close()
+	t.learning.Lock()
+	defer t.learning.Unlock()
+	t.closed = true
+	if m := t.masters.Load(); m != nil {
+		for _, p := range m.byID {
+			p.Close()
+		}
+	}
+}
