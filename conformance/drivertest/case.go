@@ -21,8 +21,8 @@ type testCase struct {
 type caseT struct{ *suite.T }
 
 var cases = slices.Concat(
-	setCases, evalCases, errorCases, outcomeCases, subscribeCases, shardedCases, batchCases, ackedCases, closeCases,
-	clusterCases, connectCases, lackCases,
+	setCases, evalCases, errorCases, outcomeCases, togetherCases, subscribeCases, shardedCases, batchCases, ackedCases,
+	closeCases, clusterCases, connectCases, lackCases,
 )
 
 func script(source string) *driver.Script { return driver.NewScript(source) }

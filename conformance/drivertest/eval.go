@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
@@ -41,11 +40,6 @@ var evalCases = []testCase{
 		name: "a flushed script runs once", on: suite.WithoutSentinel, own: true,
 		why: "scripts are lost by SCRIPT FLUSH, restart and failover; the second try must not become a second execution",
 		run: flushedScriptRunsOnce,
-	},
-	{
-		name: "concurrent calls get their own answers", on: suite.AllKinds,
-		why: "a reply that reaches another goroutine gives a lock to one that does not hold it",
-		run: concurrentCallsGetTheirOwn,
 	},
 }
 
@@ -204,24 +198,6 @@ func flushedScriptRunsOnce(t *caseT) {
 			t.Fatalf("after %d calls the script had run %d times (%v)", i+1, n, err)
 		}
 	}
-}
-
-func concurrentCallsGetTheirOwn(t *caseT) {
-	drv := t.Driver()
-	echo := script(`return {KEYS[1], ARGV[1]}`)
-	var wg sync.WaitGroup
-	for g := range 32 {
-		wg.Go(func() {
-			for i := range 8 {
-				key, arg := t.Key(), fmt.Sprint(g, " ", i)
-				if err := wantEcho(t, drv, echo, key, arg); err != nil {
-					t.Errorf("goroutine %d: %v", g, err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // wantEcho runs a script that returns its key and its argument.

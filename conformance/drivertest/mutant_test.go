@@ -69,7 +69,7 @@ var flawedDrivers = []struct {
 				return again(ctx, func() (driver.Reply, error) { return d.Eval(ctx, s, keys, args) })
 			},
 		},
-		[]string{"a cut connection leaves the outcome unknown", "error replies are never tried again"},
+		[]string{"a cut connection leaves the outcome unknown", "error replies are never tried again", "calls at the same time are sent once"},
 	},
 	{
 		"takes no answer for nil",
@@ -101,6 +101,30 @@ var flawedDrivers = []struct {
 		"sends one by one after a deadline",
 		oneByOneAfterDeadline(),
 		[]string{"a hopeless deadline slows nobody else"},
+	},
+	{
+		"gives an answer to the wrong caller", amongOthers(0, swapped),
+		[]string{"calls at the same time get their own answers"},
+	},
+	{
+		"ends all calls with one", amongOthers(0, endedTogether),
+		[]string{"a caller that leaves fails nobody"},
+	},
+	{
+		"sends again what travelled with others", amongOthers(0, resentTogether),
+		[]string{"calls at the same time are sent once"},
+	},
+	{
+		"sends what it said was not sent", amongOthers(4, keptInQueue),
+		[]string{"what many callers left unsent is never sent"},
+	},
+	{
+		"waits for a silent connection", amongOthers(1, inLine),
+		[]string{"silent connections delay only what is on them"},
+	},
+	{
+		"waits for replies to nobody", amongOthers(16, inLine),
+		[]string{"callers that have left keep no connection"},
 	},
 	{
 		"rounds the expiry to seconds",
