@@ -12,16 +12,25 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// BenchmarkChain is BenchmarkCycle through holdfast.New: what most programs use.
+// BenchmarkChain is BenchmarkCycle through holdfast.New: what most programs use, with up to 256
+// callers at once.
 func BenchmarkChain(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	for _, c := range clients {
-		for _, goroutines := range []int{1, 64} {
-			b.Run(fmt.Sprintf("%s/goroutines=%d", c.name, goroutines), func(b *testing.B) {
-				drv, bare := c.open(b, server.Addr())
-				defer drv.Close()
-				compare(context.Background(), b, locker.Must(holdfast.New(drv, holdfast.Config{})), bare, goroutines, false)
-			})
+		for _, cancellable := range []bool{false, true} {
+			for _, goroutines := range []int{1, 4, 16, 64, 256} {
+				b.Run(fmt.Sprintf("%s/ctx=%s/goroutines=%d", c.name, ctxName(cancellable), goroutines), func(b *testing.B) {
+					ctx := context.Background()
+					if cancellable {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithCancel(ctx)
+						defer cancel()
+					}
+					drv, bare := c.open(b, server.Addr())
+					defer drv.Close()
+					compare(ctx, b, locker.Must(holdfast.New(drv, holdfast.Config{})), bare, goroutines, false)
+				})
+			}
 		}
 	}
 }
