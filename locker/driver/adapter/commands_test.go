@@ -71,6 +71,35 @@ func TestCommands(t *testing.T) {
 	})
 }
 
+// A command that began may begin again, as a client does that sends it to another node. One that is
+// abandoned never begins.
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	check.EachInFakeTime(t, map[string]bool{"begun": true, "abandoned": false}, func(t *testing.T, begun bool) {
+		ended := make(chan struct{})
+		d, p := over(adapter.Client{Connections: 2, Send: func(ctx context.Context, commands []*adapter.Command) {
+			c := commands[0]
+			if begun {
+				check.Equal(t, "Begin", c.Begin(), true)
+			}
+			<-ctx.Done()
+			for range 2 {
+				check.Equal(t, "Begin", c.Begin(), begun)
+				check.Equal(t, "Abandoned", c.Abandoned(), !begun)
+			}
+			c.Answer(nil, ctx.Err())
+			check.Equal(t, "not sent", errors.Is(c.Err(), driver.ErrNotSent), !begun)
+			close(ended)
+		}})
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := d.Do(ctx, "PING")
+		check.Equal(t, "not sent", errors.Is(err, driver.ErrNotSent), !begun)
+		<-ended
+	})
+}
+
 // Each call of a batch has its own outcome, in their order; those that got NOSCRIPT are sent again.
 func TestEvalMany(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -102,6 +103,80 @@ func TestSilentConnections(t *testing.T) {
 		for _, f := range s.sent() {
 			check.AtMost(t, "commands of a flight", len(f), 32)
 		}
+	})
+}
+
+// A call that waits beside silent flights is not forgotten, where nobody comes after it.
+func TestLastCallBesideSilentFlights(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		const silence = 2 * time.Second
+		s := fakeServer{reply: func(_ context.Context, words []string) {
+			if words[0] == "quick" {
+				time.Sleep(400 * time.Microsecond)
+			} else {
+				time.Sleep(silence)
+			}
+		}}
+		d, p := over(adapter.Client{Connections: 100, Send: s.send})
+		defer p.Close()
+		var wg sync.WaitGroup
+		send := func(word string, n int) {
+			for range n {
+				wg.Go(func() { check.OK(t, call(t.Context(), t, d, word)) })
+				synctest.Wait()
+			}
+		}
+		send("quick", 4)
+		send("silent", 1) // waits, so that slow flights are looked for after a millisecond
+		time.Sleep(400 * time.Microsecond)
+		send("silent", 3)
+		time.Sleep(200 * time.Microsecond)
+		came := time.Now()
+		check.OK(t, call(t.Context(), t, d, "last"))
+		check.Within(t, "the last call", time.Since(came), silence, silence+2*time.Millisecond)
+		wg.Wait()
+	})
+}
+
+// Up to eight callers have four flights at once. More have two, which are fuller.
+func TestFlightsAtOnce(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		callers, want int
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"one": {1, 1}, "four": {4, 4}, "eight": {8, 4}, "many": {100, 2},
+	}, func(t *testing.T, tt test) {
+		flying, most := 0, 0
+		var mu sync.Mutex
+		add := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			flying += n
+			most = max(most, flying)
+		}
+		s := fakeServer{reply: func(context.Context, []string) {
+			add(1)
+			time.Sleep(roundTrip)
+			add(-1)
+		}}
+		d, p := over(adapter.Client{Connections: 100, Send: s.send})
+		defer p.Close()
+		var wg sync.WaitGroup
+		for i := range tt.callers {
+			wg.Go(func() {
+				for j := range 40 {
+					time.Sleep(time.Duration(i) * time.Microsecond) // not all at the same moment
+					check.OK(t, call(t.Context(), t, d, fmt.Sprint(i, ".", j)))
+				}
+			})
+		}
+		check.Advance(5 * roundTrip) // what began as the first of many came is over
+		mu.Lock()
+		most = flying
+		mu.Unlock()
+		wg.Wait()
+		check.AtMost(t, "flights at once", most, tt.want)
 	})
 }
 
