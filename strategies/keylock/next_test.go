@@ -50,33 +50,35 @@ func TestWhoIsNextAfterARelease(t *testing.T) {
 		for s, open := range strategies {
 			t.Run(what+"/"+s, func(t *testing.T) {
 				t.Parallel()
-				l := locker.Must(open(clients.OpenMemory(t, clients.NewMemory(t))))
-				req := locker.Request{Name: name, TTL: time.Minute}
-				held := locker.Must(l.Acquire(t.Context(), req))
-				since := time.Now().Add(-time.Minute)
-				try := func(id string) error {
-					place := time.Duration(slices.Index(tt.waiting, id)) * time.Second
-					return check.ErrOf(l.Acquire(lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: since.Add(place)}), req))
-				}
-				for _, id := range tt.waiting {
-					wantIs(t, try(id), locker.ErrNotAcquired)
-				}
-				op := tt.op
-				op.Kind = lease.OpRelease
-				want := tt.want
-				if s[:4] == "fair" {
-					want = tt.fair
-				}
-				wantOthers(t, held, op, want)
-				if tt.woken == "" {
-					return
-				}
-				for _, id := range tt.waiting {
-					if id != tt.woken && id != "" {
-						check.Error(t, id+", while another was woken", try(id), locker.ErrNotAcquired)
+				clients.Bubble(t, func(t *testing.T) {
+					l := locker.Must(open(clients.OpenMemory(t, clients.NewMemory(t))))
+					req := locker.Request{Name: name, TTL: time.Minute}
+					held := locker.Must(l.Acquire(t.Context(), req))
+					since := time.Now().Add(-time.Minute)
+					try := func(id string) error {
+						place := time.Duration(slices.Index(tt.waiting, id)) * time.Second
+						return check.ErrOf(l.Acquire(lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: since.Add(place)}), req))
 					}
-				}
-				check.Error(t, "the one that was woken", try(tt.woken))
+					for _, id := range tt.waiting {
+						wantIs(t, try(id), locker.ErrNotAcquired)
+					}
+					op := tt.op
+					op.Kind = lease.OpRelease
+					want := tt.want
+					if s[:4] == "fair" {
+						want = tt.fair
+					}
+					wantOthers(t, held, op, want)
+					if tt.woken == "" {
+						return
+					}
+					for _, id := range tt.waiting {
+						if id != tt.woken && id != "" {
+							check.Error(t, id+", while another was woken", try(id), locker.ErrNotAcquired)
+						}
+					}
+					check.Error(t, "the one that was woken", try(tt.woken))
+				})
 			})
 		}
 	}
@@ -94,28 +96,30 @@ func wantOthers(t *testing.T, held *locker.Lock, op lease.Op, want lease.Others)
 // was reserved.
 func TestReleaseForAnother(t *testing.T) {
 	t.Parallel()
-	l := locker.Must(single.New(clients.OpenMemory(t, clients.NewMemory(t)), single.Config{Fair: true}))
-	req := locker.Request{Name: name, TTL: time.Minute}
-	held := locker.Must(l.Acquire(t.Context(), req))
-	try := func(id string, waited time.Duration) error {
-		_, err := l.Acquire(lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: time.Now().Add(-waited)}), req)
-		return err
-	}
-	match := func(what string, err, want error) {
-		t.Helper()
-		if !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", what, err, want)
+	clients.Bubble(t, func(t *testing.T) {
+		l := locker.Must(single.New(clients.OpenMemory(t, clients.NewMemory(t)), single.Config{Fair: true}))
+		req := locker.Request{Name: name, TTL: time.Minute}
+		held := locker.Must(l.Acquire(t.Context(), req))
+		try := func(id string, waited time.Duration) error {
+			_, err := l.Acquire(lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: time.Now().Add(-waited)}), req)
+			return err
 		}
-	}
-	match("the first waiter", try("own", 2*time.Second), locker.ErrNotAcquired)
-	match("the second waiter", try("other", time.Second), locker.ErrNotAcquired)
-	release := lease.Op{Kind: lease.OpRelease, Waiter: "own"}
-	_, err := leaseOf(held).Do(t.Context(), release)
-	match("the release", err, nil)
-	release.Next = lease.NextOther
-	_, err = leaseOf(held).Do(t.Context(), release)
-	match("the second release", err, locker.ErrLost)
-	match("the second waiter", try("other", time.Second), nil)
+		match := func(what string, err, want error) {
+			t.Helper()
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", what, err, want)
+			}
+		}
+		match("the first waiter", try("own", 2*time.Second), locker.ErrNotAcquired)
+		match("the second waiter", try("other", time.Second), locker.ErrNotAcquired)
+		release := lease.Op{Kind: lease.OpRelease, Waiter: "own"}
+		_, err := leaseOf(held).Do(t.Context(), release)
+		match("the release", err, nil)
+		release.Next = lease.NextOther
+		_, err = leaseOf(held).Do(t.Context(), release)
+		match("the second release", err, locker.ErrLost)
+		match("the second waiter", try("other", time.Second), nil)
+	})
 }
 
 // In a strict order an acquire passes its place on to the next waiter of its process, which so
@@ -126,30 +130,32 @@ func TestAcquirePassesItsPlaceOn(t *testing.T) {
 		for _, held := range []bool{true, false} { // when the first one comes
 			t.Run(fmt.Sprintf("%s/%v", s, held), func(t *testing.T) {
 				t.Parallel()
-				l := locker.Must(open(clients.OpenMemory(t, clients.NewMemory(t))))
-				req, start := locker.Request{Name: name, TTL: time.Minute}, time.Now().Add(-time.Minute)
-				ctx := func(id string, since, next time.Duration) context.Context {
-					w := lease.Waiting{ID: id, Since: start.Add(since)}
-					if next > 0 {
-						w.Next = start.Add(next)
+				clients.Bubble(t, func(t *testing.T) {
+					l := locker.Must(open(clients.OpenMemory(t, clients.NewMemory(t))))
+					req, start := locker.Request{Name: name, TTL: time.Minute}, time.Now().Add(-time.Minute)
+					ctx := func(id string, since, next time.Duration) context.Context {
+						w := lease.Waiting{ID: id, Since: start.Add(since)}
+						if next > 0 {
+							w.Next = start.Add(next)
+						}
+						return lease.WithWaiting(t.Context(), w)
 					}
-					return lease.WithWaiting(t.Context(), w)
-				}
-				refused := func(ctx context.Context) {
-					t.Helper()
-					wantIs(t, check.ErrOf(l.Acquire(ctx, req)), locker.ErrNotAcquired)
-				}
-				first, other := ctx("own", time.Second, 2*time.Second), ctx("other", 3*time.Second, 0)
-				if held {
-					before := locker.Must(l.Acquire(t.Context(), req))
-					refused(first)
-					check.OK(t, before.Release(t.Context()))
-				}
-				lock := locker.Must(l.Acquire(first, req))
-				refused(other)
-				check.OK(t, lock.Release(t.Context()))
-				refused(other)
-				check.Error(t, "the next one of the process", check.ErrOf(l.Acquire(ctx("own", 2*time.Second, 0), req)))
+					refused := func(ctx context.Context) {
+						t.Helper()
+						wantIs(t, check.ErrOf(l.Acquire(ctx, req)), locker.ErrNotAcquired)
+					}
+					first, other := ctx("own", time.Second, 2*time.Second), ctx("other", 3*time.Second, 0)
+					if held {
+						before := locker.Must(l.Acquire(t.Context(), req))
+						refused(first)
+						check.OK(t, before.Release(t.Context()))
+					}
+					lock := locker.Must(l.Acquire(first, req))
+					refused(other)
+					check.OK(t, lock.Release(t.Context()))
+					refused(other)
+					check.Error(t, "the next one of the process", check.ErrOf(l.Acquire(ctx("own", 2*time.Second, 0), req)))
+				})
 			})
 		}
 	}
@@ -158,32 +164,36 @@ func TestAcquirePassesItsPlaceOn(t *testing.T) {
 // A release of rwhash says that nobody waits only if nobody does.
 func TestReadersAreOthers(t *testing.T) {
 	t.Parallel()
-	l := locker.Must(rwhash.New(clients.OpenMemory(t, clients.NewMemory(t)), rwhash.Config{}))
-	req := locker.Request{Name: name, TTL: time.Minute}
-	for _, want := range []lease.Others{lease.OthersNone, lease.OthersUnknown} {
-		held := locker.Must(l.Acquire(t.Context(), req))
-		if want != lease.OthersNone {
-			waits := lease.WithWaiting(t.Context(), lease.Waiting{ID: "other", Since: time.Now()})
-			wantIs(t, check.ErrOf(l.Acquire(waits, locker.Request{Name: name, Mode: locker.Shared})), locker.ErrNotAcquired)
+	clients.Bubble(t, func(t *testing.T) {
+		l := locker.Must(rwhash.New(clients.OpenMemory(t, clients.NewMemory(t)), rwhash.Config{}))
+		req := locker.Request{Name: name, TTL: time.Minute}
+		for _, want := range []lease.Others{lease.OthersNone, lease.OthersUnknown} {
+			held := locker.Must(l.Acquire(t.Context(), req))
+			if want != lease.OthersNone {
+				waits := lease.WithWaiting(t.Context(), lease.Waiting{ID: "other", Since: time.Now()})
+				wantIs(t, check.ErrOf(l.Acquire(waits, locker.Request{Name: name, Mode: locker.Shared})), locker.ErrNotAcquired)
+			}
+			wantOthers(t, held, lease.Op{Kind: lease.OpRelease}, want)
 		}
-		wantOthers(t, held, lease.Op{Kind: lease.OpRelease}, want)
-	}
+	})
 }
 
 // A late attempt of a waiter that soon gives up does not end the place of the next one of its
 // process.
 func TestLateAttemptLeavesThePlace(t *testing.T) {
 	t.Parallel()
-	m := clients.NewMemory(t)
-	l := locker.Must(single.New(clients.OpenMemory(t, m), single.Config{}))
-	req := locker.Request{Name: name, TTL: time.Minute}
-	held := locker.Must(l.Acquire(t.Context(), req))
-	refused := func(w lease.Waiting) {
-		t.Helper()
-		wantIs(t, check.ErrOf(l.Acquire(lease.WithWaiting(t.Context(), w), req)), locker.ErrNotAcquired)
-	}
-	refused(lease.Waiting{ID: "other", Since: time.Now()})
-	refused(lease.Waiting{ID: "other", Since: time.Now(), Until: time.Now().Add(time.Millisecond)})
-	time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the server has a clock of its own
-	wantOthers(t, held, lease.Op{Kind: lease.OpRelease}, lease.OthersWoken)
+	clients.Bubble(t, func(t *testing.T) {
+		m := clients.NewMemory(t)
+		l := locker.Must(single.New(clients.OpenMemory(t, m), single.Config{}))
+		req := locker.Request{Name: name, TTL: time.Minute}
+		held := locker.Must(l.Acquire(t.Context(), req))
+		refused := func(w lease.Waiting) {
+			t.Helper()
+			wantIs(t, check.ErrOf(l.Acquire(lease.WithWaiting(t.Context(), w), req)), locker.ErrNotAcquired)
+		}
+		refused(lease.Waiting{ID: "other", Since: time.Now()})
+		refused(lease.Waiting{ID: "other", Since: time.Now(), Until: time.Now().Add(time.Millisecond)})
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // fake time
+		wantOthers(t, held, lease.Op{Kind: lease.OpRelease}, lease.OthersWoken)
+	})
 }
