@@ -130,7 +130,7 @@ func exchange(ctx context.Context, n node, asking bool, of *adapter.Command) (p 
 		_ = pipe.Process(ctx, &command{Cmd: *redis.NewCmd(ctx, "ASKING")}) // refused, the script is too
 	}
 	script := newCommand(ctx, of)
-	wait := &command{Cmd: *redis.NewCmd(ctx, "WAIT", &tracked{of.Wait[0], of}, of.Wait[1])}
+	wait := &command{Cmd: *redis.NewCmd(ctx, "WAIT", &tracked{word: of.Wait[0], of: of}, of.Wait[1])}
 	_ = pipe.Process(ctx, script) // only queues
 	_ = pipe.Process(ctx, wait)
 	_, err := pipe.Exec(ctx)

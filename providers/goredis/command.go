@@ -30,7 +30,8 @@ func newCommand(ctx context.Context, of *adapter.Command) *command {
 	if of.Words[0] == "SET" {
 		i = 3 // SET key value NX
 	}
-	c := &command{of: of, tracked: tracked{of.Words[i], of}}
+	c := &command{of: of, tracked: tracked{word: of.Words[i], of: of}}
+	c.tracked.cmd = &c.Cmd
 	args := of.Any()
 	args[i] = &c.tracked
 	c.Cmd = *redis.NewCmd(ctx, args...)
@@ -45,6 +46,7 @@ func newCommand(ctx context.Context, of *adapter.Command) *command {
 type tracked struct {
 	word string
 	of   *adapter.Command
+	cmd  *redis.Cmd // nil: a WAIT
 }
 
 // refused stands for the tracked word of a command that must not be sent. It is no option of SET, no
@@ -54,6 +56,11 @@ const refused = "-"
 
 // MarshalBinary implements encoding.BinaryMarshaler. It never fails.
 func (t *tracked) MarshalBinary() ([]byte, error) {
+	if t.cmd != nil {
+		// A cluster client that follows MOVED or ASK leaves the redirection in a command whose next reply
+		// is lost, which would say that it was not executed.
+		t.cmd.SetErr(nil)
+	}
 	if !t.of.Begin() {
 		return []byte(refused), nil
 	}
