@@ -98,18 +98,19 @@ func (n *node) observe(sent time.Duration, reply bool) {
 
 // flight is what is sent together on a shared connection, or a probe.
 type flight struct {
-	node  *node
-	sent  time.Duration
-	over  chan struct{} // ends its context
-	ended bool          // over is closed, or there are replies
-	place *list.Element // in node.unanswered, once a caller has left
+	node    *node
+	sending context.Context //nolint:containedctx // what it is sent under; ends if all callers have left; nil: a probe
+	sent    time.Duration
+	over    chan struct{} // ends its context
+	ended   bool          // over is closed, or there are replies
+	place   *list.Element // in node.unanswered, once a caller has left
 }
 
 // begin notes that f is sent under the context sending.
 func (n *node) begin(sending context.Context, f *flight) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.flights[sending] = f
+	f.sending, n.flights[sending] = sending, f
 }
 
 // left implements adapter.Client.
@@ -117,20 +118,22 @@ func (n *node) left(sending context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f := n.flights[sending]
-	if f == nil || f.place != nil {
+	if f == nil {
 		return
 	}
-	f.place = n.unanswered.PushBack(f)
-	n.age()
-	n.replies.Store(0)
+	if f.place == nil {
+		f.place = n.unanswered.PushBack(f)
+		n.age()
+		n.replies.Store(0)
+	}
 	if n.closing {
-		f.end()
+		f.endUnwanted()
 	}
 }
 
-// end ends f's context. The node's mutex is held.
-func (f *flight) end() {
-	if !f.ended {
+// endUnwanted ends f, unless a caller waits for its replies. The node's mutex is held.
+func (f *flight) endUnwanted() {
+	if !f.ended && (f.sending == nil || f.sending.Err() != nil) {
 		f.ended = true
 		close(f.over)
 	}
@@ -153,13 +156,13 @@ func (n *node) forget(f *flight) {
 	}
 }
 
-// close ends the flights whose callers have left, and from now on each that a caller leaves.
+// close ends the flights that all callers have left, and from now on each that the last one leaves.
 func (n *node) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closing = true
 	for e := n.unanswered.Front(); e != nil; e = e.Next() {
-		e.Value.(*flight).end() //nolint:errcheck // nothing else is in it
+		e.Value.(*flight).endUnwanted() //nolint:errcheck // nothing else is in it
 	}
 }
 
