@@ -99,7 +99,16 @@ func (p *Pipeline) explain(ctx context.Context, began time.Time, err error) erro
 		return nil
 	}
 	end := Ended(ctx)
-	if end == nil || driver.CodeOf(err) != "" {
+	switch {
+	case driver.CodeOf(err) != "":
+		return err
+	case end == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+		other := error(&otherEndError{err})
+		if errors.Is(err, driver.ErrNotSent) {
+			other = driver.NotSent(other)
+		}
+		return other
+	case end == nil:
 		return err
 	}
 	if !errors.Is(err, end) {
@@ -110,6 +119,12 @@ func (p *Pipeline) explain(ctx context.Context, began time.Time, err error) erro
 	}
 	return err
 }
+
+// otherEndError is the error of a command that the end of another context cut short, such as one of
+// the client's. It does not match that end, which the caller would take for its own.
+type otherEndError struct{ err error }
+
+func (e *otherEndError) Error() string { return "not the caller's context ended: " + e.err.Error() }
 
 // sendAlone sends c in this goroutine, if it may, and reports whether it has.
 func (p *Pipeline) sendAlone(ctx context.Context, c *Command) bool {

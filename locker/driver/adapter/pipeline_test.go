@@ -428,3 +428,29 @@ func TestClientWithoutAnAnswer(t *testing.T) {
 		check.Equal(t, "not sent", errors.Is(err, driver.ErrNotSent), !tt.begins)
 	})
 }
+
+// The end of another context, such as the client's own, is not taken for that of the caller.
+func TestEndOfAnotherContext(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		err  error
+		sent bool
+	}
+	check.Each(t, map[string]test{
+		"deadline":           {context.DeadlineExceeded, true},
+		"cancelled":          {context.Canceled, true},
+		"deadline, not sent": {context.DeadlineExceeded, false},
+	}, func(t *testing.T, tt test) {
+		d, p := over(adapter.Client{Connections: 2, Send: func(_ context.Context, commands []*adapter.Command) {
+			if tt.sent {
+				commands[0].Begin()
+			}
+			commands[0].Answer(nil, tt.err)
+		}})
+		defer p.Close()
+		err := call(t.Context(), t, d, "a")
+		if err == nil || errors.Is(err, tt.err) || errors.Is(err, driver.ErrNotSent) == tt.sent {
+			t.Errorf("%v; want an error that is not the caller's, of a command that was sent: %v", err, tt.sent)
+		}
+	})
+}
