@@ -291,3 +291,32 @@ func TestPollsOfALongQueue(t *testing.T) {
 		})
 	}
 }
+
+// A release drops 1,000 dead waiters, at any speed of the server. The next one counts.
+func TestReleaseBehindDeadWaiters(t *testing.T) {
+	t.Parallel()
+	for dead, left := range map[int]int{2: 0, 1000: 0, 1001: 2, 2000: 2000} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer(0, 0, 1)
+			go s.serve()
+			defer close(s.requests)
+			queue := &sortedSet{}
+			s.keys["{job}:waiters"] = &value{set: queue}
+			l := locker.Must(single.New(&client{server: s}, single.Config{}))
+			lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job"}))
+			const presence, exact = 4e15, 1 // see strategies/keylock/lua/queue.lua
+			until := float64(4 * time.Now().Add(time.Minute).UnixMilli())
+			for i := range dead {
+				id := strconv.Itoa(i)
+				queue.add(entry{float64(i + 1), id})
+				queue.add(entry{presence + until + exact, "~" + id})
+			}
+			if err := lock.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(queue.scores) != left {
+				t.Errorf("of %d dead waiters, %d members are left, want %d", dead, len(queue.scores), left)
+			}
+		})
+	}
+}

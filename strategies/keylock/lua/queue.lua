@@ -25,8 +25,8 @@ local retry_spread = 5 -- the number of waiters ahead that adds 1 ms, so that a 
 local retry_last = 60000 -- ms after which any waiter tries again at the latest
 local counts_for = 3000 -- ms for which a waiter counts after its next attempt is due
 local time_to_try = 500 -- ms that a woken waiter has for its attempt
-local drop_for = 5 -- ms for which one script drops waiters; the next one counts
-local most_dropped = 2000 -- the most that one loop drops, if the clock stands still in scripts
+local most_dropped = 1000 -- waiters that one script drops, in about 5 ms; the next one counts
+local dropped = 0
 
 local function digits(number)
   return string.format('%.0f', number)
@@ -98,18 +98,13 @@ local function is_marked(queue, id, now)
   return till and till > marks + now / 1000
 end
 
--- dropped_enough(looked, now) reports whether a loop that began at now has looked at enough waiters.
-local function dropped_enough(looked, now)
-  return looked == most_dropped or now_us() - now > drop_for * 1000
-end
-
 -- first_waiter(queue, now, trying) returns the ID of the first waiter, its score and its delivery,
 -- or nil if there is none. A woken waiter comes before all others, then the one that has waited
--- longest. It drops waiters that do not count, for drop_for since now, but never the one whose
--- attempt this is (trying, for which it returns the ID alone). The one after the last drop counts in
--- any case, so that nobody passes those behind it.
+-- longest. It drops waiters that do not count, but never the one whose attempt this is (trying, for
+-- which it returns the ID alone). Behind most_dropped the next one counts in any case, so that nobody
+-- passes those behind it.
 local function first_waiter(queue, now, trying)
-  for looked = 0, most_dropped do
+  while true do
     local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
     local id, score = first[1], tonumber(first[2] or nil)
     if not id or score >= presence then
@@ -121,9 +116,10 @@ local function first_waiter(queue, now, trying)
     local delivery = read_presence(queue, '~' .. id, now)
     local since_woken = now + score
     local counts = delivery and (score > 0 or since_woken >= 0 and since_woken <= time_to_try * 1000)
-    if counts or dropped_enough(looked, now) then
+    if counts or dropped == most_dropped then
       return id, score, delivery or 0
     end
+    dropped = dropped + 1
     if delivery and missed_wake(score, now) then
       mark(queue, id, now)
     else
@@ -137,15 +133,16 @@ end
 -- woken waiter and when it was woken, as its score, or nil if the queue is empty.
 local function wake_first(queue, channel, own)
   local now = now_us()
-  for looked = 0, most_dropped do
+  while true do
     local id, score, delivery = first_waiter(queue, now)
     if not id or score < 0 then
       return id, score
     end
-    if id == own or deliver(channel .. ':' .. id, delivery) or dropped_enough(looked, now) then
+    if id == own or deliver(channel .. ':' .. id, delivery) or dropped == most_dropped then
       redis.call('ZADD', queue, digits(-now), id)
       return id, -now
     end
+    dropped = dropped + 1
     remove_waiter(queue, id)
   end
 end
