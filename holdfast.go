@@ -44,8 +44,7 @@ type Config struct {
 // New returns a Locker over drv that waits for its turn and renews its locks. A Lock that is never
 // released is renewed for as long as the program has it: use [locker.Do], or bound it by
 // watchdog.Config.MaxHold. The Locker is safe for concurrent use and needs no closing; close drv
-// when no lock is needed any more. Errors: locker.ErrInvalid; errors.ErrUnsupported if drv cannot
-// wait for replicas, as Single.MinReplicas asks.
+// when no lock is needed any more. Errors: locker.ErrInvalid.
 func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
 	strategy, err := single.New(drv, cfg.Single)
 	if err != nil {

@@ -70,6 +70,8 @@ var notOfDouble = map[string][]string{
 		"a release that may not publish still releases", "a server that restarts empty loses its locks",
 		"a server that restarts with its data keeps its locks", "a user who may not subscribe polls",
 		"connections may be killed while a lock is held", "scripts may be flushed while a lock is held",
+		"an acquire in flight when the driver closes fails", "close ends the wait for a lock",
+		"close waits until several locks are released",
 		"a full server refuses those who wait too", "two limits are an error", "waiters outlive the move of a slot",
 	},
 	"a message within a process is not lost": {

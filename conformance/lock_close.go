@@ -30,16 +30,7 @@ var closeCases = []testCase{
 	},
 }
 
-// drains reports whether the Close of the adapter's drivers waits for acquires.
-func (t *caseT) drains() bool {
-	_, ok := t.Driver().(driver.Drainer)
-	return ok
-}
-
 func closeEndsWaits(t *caseT) {
-	if !t.drains() {
-		return
-	}
 	held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
 	drv := t.Driver()
 	t.connect(drv)
@@ -82,9 +73,6 @@ func (t *caseT) waitAndFail(l locker.Locker, req locker.Request, match func(lock
 
 // closeReleasesSeveral closes the driver of a call that waits for the last of its names.
 func closeReleasesSeveral(t *caseT) {
-	if !t.drains() {
-		return
-	}
 	names := t.keys(4)
 	held := t.acquire(t.direct(), locker.Request{Name: names[3], TTL: long})
 	drv := t.Driver()
@@ -123,10 +111,6 @@ func closeUndoesQuorum(t *caseT) {
 			traps = append(traps, p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest, Every: true}))
 		}
 	}
-	first, drains := drivers[0].(driver.Drainer)
-	if !drains {
-		return
-	}
 	ctx, cancel := context.WithCancel(t.Ctx)
 	defer cancel()
 	result := acquiring(ctx, t.quorumOf(nodes, 0), locker.Request{Name: name, TTL: long})
@@ -135,7 +119,7 @@ func closeUndoesQuorum(t *caseT) {
 	}
 	t.Eventually("the first node has granted its lock", func() bool { return t.nodeHas(0, name) })
 	closing := suite.Background(drivers[0].Close)
-	t.Eventually("Close has begun", first.Closing)
+	t.Event(drivers[0].UntilClose().Done(), "Close begins")
 	cancel()
 	t.OK(t.Result(closing, "Close of the first node"), "Close of the first node")
 	if t.nodeHas(0, name) {

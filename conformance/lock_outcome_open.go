@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -209,9 +208,6 @@ func closeWaitsForCleanUp(t *caseT) {
 }
 
 func closeEndsAcquires(t *caseT) {
-	if _, ok := t.Driver().(driver.Drainer); !ok {
-		return // its Close does not wait
-	}
 	for _, fault := range []faultproxy.Fault{faultproxy.Stall, faultproxy.StallRequest} {
 		p, drv := t.Proxied()
 		l := t.locker(drv)
@@ -221,7 +217,7 @@ func closeEndsAcquires(t *caseT) {
 		result := acquiring(t.Ctx, l, locker.Request{Name: name, TTL: long})
 		t.Event(trap.Hit(), "the acquire is held back")
 		closing := suite.Background(drv.Close)
-		t.Eventually("Close has begun", drv.(driver.Drainer).Closing)
+		t.Event(drv.UntilClose().Done(), "Close begins")
 		trap.Release()
 		t.Is(t.Result(result, "an Acquire under way"), locker.ErrClosed, "an Acquire that is answered after Close began")
 		t.OK(t.Result(closing, "Close"), "Close")
@@ -244,7 +240,7 @@ func closeDuringCallback(t *caseT) {
 	result := acquiring(locktrace.With(t.Ctx, trace), l, locker.Request{Name: name, TTL: long})
 	t.Event(inside, "Trace.Attempt is called")
 	closing := suite.Background(drv.Close)
-	t.Eventually("Close has begun", drv.(driver.Drainer).Closing)
+	t.Event(drv.UntilClose().Done(), "Close begins")
 	close(leave)
 	t.Is(t.Result(result, "an Acquire whose callback ran as Close began"), locker.ErrClosed, "that Acquire")
 	if err := t.Result(closing, "Close"); err == nil && t.Exists(name) {

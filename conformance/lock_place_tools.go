@@ -122,8 +122,7 @@ func (p *place) acquired() *locker.Lock {
 
 // isDroppedWhenDead reports whether a release learns that nobody listens any more.
 func (p *place) isDroppedWhenDead() bool {
-	d, ok := p.drv.(driver.Deliverer)
-	return ok && d.Delivery(p.channel.Name()) != driver.DeliveryPlain
+	return p.drv.Delivery(p.channel.Name()) != driver.DeliveryPlain
 }
 
 // listenersOf returns how many connections are subscribed to a channel, by SSUBSCRIBE too.

@@ -309,15 +309,11 @@ func (h *mutableHold) cleanUp() {
 			}
 		}
 	}
-	background, ok := h.drv.(driver.Backgrounder)
-	if !ok {
-		panic("the suite's own driver looks after background work")
-	}
 	if !h.alg.ignoresClosing {
-		background.Background(work)
+		h.drv.Background(work)
 		return
 	}
-	background.Background(func(closing context.Context) {
+	h.drv.Background(func(closing context.Context) {
 		go work(context.WithoutCancel(closing))
 	})
 }

@@ -69,8 +69,7 @@ func dialIdle(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 // undrained is a driver whose Close does not wait for acquires.
 type undrained struct{ *respdriver.Driver }
 
-func (undrained) BeginAcquire() error { return nil }
-func (undrained) EndAcquire()         {}
+func (undrained) BeginAcquire() (end func(), err error) { return func() {}, nil }
 
 // unexplained is a driver that does not say why a script was not sent.
 type unexplained struct{ *respdriver.Driver }

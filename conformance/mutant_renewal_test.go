@@ -48,7 +48,7 @@ func (d flawedDog) Acquire(ctx context.Context, req locker.Request) (*locker.Loc
 		unwatched = inner
 		return flawedDogLease{inner, release}
 	})
-	d.drv.(driver.Backgrounder).Background(func(closing context.Context) {
+	d.drv.Background(func(closing context.Context) {
 		d.renew(closing, released, lock, unwatched)
 	})
 	return lock, nil

@@ -63,19 +63,10 @@ var ackedCases = []testCase{
 	},
 }
 
-func (t *caseT) acknowledger(drv driver.Driver) driver.Acknowledger {
-	t.Helper()
-	a, ok := drv.(driver.Acknowledger)
-	if !ok {
-		t.Fatalf("%T is no driver.Acknowledger; if the provider has none, Harness.Lacks must name FeatureReplicas", drv)
-	}
-	return a
-}
-
 // acked increments a counter with a WAIT behind it, and demands its value and the acknowledgements.
 func (t *caseT) acked(drv driver.Driver, key string, replicas int, within time.Duration, count int64, acked int) {
 	t.Helper()
-	reply, got, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{key}, nil, replicas, within)
+	reply, got, err := drv.EvalAcked(t.Ctx, countScript, []string{key}, nil, replicas, within)
 	t.OK(err, "EvalAcked")
 	if n, err := reply.Int(0); n != count || err != nil {
 		t.Errorf("the script was answered %d (%v), want %d", n, err, count)
@@ -123,7 +114,7 @@ func frozenReplicaAcksNothing(t *caseT) {
 	t.acked(drv, key, 1, t.Limit, 5, 1)
 	// there is only one, which acknowledges this write before the next
 	two := suite.Background(func() error {
-		_, acked, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{key}, nil, 2, t.Limit)
+		_, acked, err := drv.EvalAcked(t.Ctx, countScript, []string{key}, nil, 2, t.Limit)
 		if err == nil && acked != 1 {
 			err = fmt.Errorf("%d replicas acknowledged, want 1", acked)
 		}
@@ -171,7 +162,7 @@ func waitDelaysNobody(t *caseT) {
 	key := t.Key()
 	for i := range waits {
 		waits[i] = suite.Background(func() error {
-			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, t.Limit)
+			_, _, err := drv.EvalAcked(ctx, countScript, []string{key}, nil, 1, t.Limit)
 			return err
 		})
 	}
@@ -204,7 +195,7 @@ func (t *caseT) ackedThrough(trap *faultproxy.Trap, drv driver.Driver, key strin
 	ctx, cancel := context.WithCancel(t.Ctx)
 	defer cancel()
 	result := suite.Background(func() error {
-		_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
+		_, _, err := drv.EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
 		return err
 	})
 	t.Event(trap.Hit(), "the fault happens")
@@ -241,7 +232,7 @@ func lostAckLeavesUnknown(t *caseT) {
 		t.SentOnce(p, key, "EvalAcked")
 		eval.mustRun(t, key, 1)
 		t.Eventually("it works again", func() bool {
-			_, _, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
+			_, _, err := drv.EvalAcked(t.Ctx, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
 			return err == nil
 		})
 	}
@@ -252,7 +243,7 @@ func waitObeysItsContext(t *caseT) {
 	t.acked(drv, t.Key(), 1, time.Millisecond, 1, 0)
 	over, cancel := context.WithCancel(t.Ctx)
 	cancel()
-	_, _, err := t.acknowledger(drv).EvalAcked(over, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
+	_, _, err := drv.EvalAcked(over, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
 	t.Is(err, driver.ErrNotSent, "EvalAcked under an ended context")
 	for want, newContext := range endings {
 		if !t.endsHere(want) {
@@ -262,7 +253,7 @@ func waitObeysItsContext(t *caseT) {
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("WAIT"), Fault: faultproxy.Stall})
 		ctx, stop := newContext(t, trap.Hit())
 		err := t.Call("EvalAcked whose WAIT is withheld", func() error {
-			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
+			_, _, err := drv.EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
 			return err
 		})
 		stop()
@@ -281,7 +272,7 @@ func waitObeysItsContext(t *caseT) {
 func refusedWaitIsReported(t *caseT) {
 	drv, key := t.Dial(t.User("u"+t.Key(), "~*", "&*", "+@all", "-wait")), t.Key()
 	for range 2 {
-		_, _, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{key}, nil, 1, time.Millisecond)
+		_, _, err := drv.EvalAcked(t.Ctx, countScript, []string{key}, nil, 1, time.Millisecond)
 		if !driver.WaitRefused(err) || driver.NotExecuted(err) || driver.Transient(err) {
 			t.Errorf("got error %v, want one that says that WAIT is refused for good, and nothing of the script", err)
 		}
@@ -295,7 +286,7 @@ func refusedScriptHasNoAck(t *caseT) {
 	drv, key := t.Driver(), t.Key()
 	failing := script(`return redis.error_reply('MYCODE of ' .. KEYS[1])`)
 	for i := range 5 {
-		_, acked, err := t.acknowledger(drv).EvalAcked(t.Ctx, failing, []string{key}, nil, 1, time.Millisecond)
+		_, acked, err := drv.EvalAcked(t.Ctx, failing, []string{key}, nil, 1, time.Millisecond)
 		t.refused(err, "MYCODE of "+key, "a failing script")
 		if acked != 0 || errors.As(err, new(*driver.WaitError)) {
 			t.Errorf("a failing script was acknowledged %d times, with %v", acked, err)

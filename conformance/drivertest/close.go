@@ -77,30 +77,23 @@ func closeEndsSubscriptions(t *caseT) {
 
 func closeTells(t *caseT) {
 	drv := t.Driver()
-	drainer, drains := drv.(driver.Drainer)
-	if !drains {
-		return
-	}
-	told := make(chan struct{})
-	drainer.OnClose(func() { close(told) })
-	stop := drainer.OnClose(func() { t.Errorf("what was stopped before Close was called") })
-	if !stop() {
-		t.Errorf("stop before Close returned false")
-	}
-	t.OK(drainer.BeginAcquire(), "BeginAcquire")
+	open := drv.UntilClose()
+	t.OK(open.Err(), "the context of an open driver")
+	end, err := drv.BeginAcquire()
+	t.OK(err, "BeginAcquire")
 	closing := suite.Background(drv.Close)
-	t.Event(told, "OnClose calls its function, while Close waits for an acquire")
-	if !drainer.Closing() {
-		t.Errorf("OnClose called its function before Close began")
+	t.Event(open.Done(), "UntilClose's context ends, while Close waits for an acquire")
+	t.Event(drv.UntilClose().Done(), "UntilClose's context during Close ends")
+	_, err = drv.BeginAcquire()
+	t.Is(err, driver.ErrClosed, "BeginAcquire during Close")
+	select {
+	case err := <-closing:
+		t.Fatalf("Close did not wait for the acquire; it returned %v", err)
+	default:
 	}
-	late := make(chan struct{})
-	drainer.OnClose(func() { close(late) })
-	t.Event(late, "OnClose during Close calls its function")
-	drainer.EndAcquire()
+	end()
 	t.OK(t.Result(closing, "Close"), "Close")
-	after := make(chan struct{})
-	drainer.OnClose(func() { close(after) })
-	t.Event(after, "OnClose after Close calls its function")
+	t.Event(drv.UntilClose().Done(), "UntilClose's context after Close ends")
 }
 
 func closeDoesNotWait(t *caseT) {

@@ -206,7 +206,7 @@ func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, str
 	if !t.Lacks(FeatureReplicas) {
 		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver, key string) error {
 			keys := []string{key}
-			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, keys, nil, 1, vain)
+			_, _, err := drv.EvalAcked(ctx, countScript, keys, nil, 1, vain)
 			keys[0] = "overwritten"
 			return err
 		}
@@ -226,7 +226,7 @@ func successorIsFound(t *caseT) {
 	ways := t.waysToSend()
 	if !t.Lacks(FeatureReplicas) {
 		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver, key string) error {
-			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, vain)
+			_, _, err := drv.EvalAcked(ctx, countScript, []string{key}, nil, 1, vain)
 			return err // whether a replica has followed the new master is the servers' affair
 		}
 	}

@@ -87,7 +87,8 @@ type Feature = suite.Feature
 const (
 	FeatureSubscribe Feature = suite.FeatureSubscribe // Driver.Subscribe
 	FeatureBatch     Feature = suite.FeatureBatch     // driver.Batcher
-	FeatureReplicas  Feature = suite.FeatureReplicas  // driver.Acknowledger
+	FeatureReplicas  Feature = suite.FeatureReplicas  // Driver.EvalAcked
+	FeatureSharded   Feature = suite.FeatureSharded   // driver.DeliverySharded
 	FeatureCluster   Feature = suite.FeatureCluster   // a Target of Kind Cluster
 	FeatureSentinel  Feature = suite.FeatureSentinel  // a Target of Kind Sentinel
 	FeatureTLS       Feature = suite.FeatureTLS       // a Target with TLS

@@ -42,9 +42,12 @@ func lacksReturnUnsupported(t *caseT) {
 			_, err := drv.Subscribe(t.Ctx, t.Key())
 			t.Is(err, errors.ErrUnsupported, "Subscribe, which is declared missing")
 		case FeatureReplicas:
-			if a, ok := drv.(driver.Acknowledger); ok {
-				_, _, err := a.EvalAcked(t.Ctx, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
-				t.Is(err, errors.ErrUnsupported, "EvalAcked, which is declared missing")
+			_, _, err := drv.EvalAcked(t.Ctx, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
+			t.Is(err, errors.ErrUnsupported, "EvalAcked, which is declared missing")
+			t.Is(err, driver.ErrNotSent, "EvalAcked, which is declared missing")
+		case FeatureSharded:
+			if got := drv.Delivery(t.Key()); got == driver.DeliverySharded {
+				t.Errorf("Delivery is %d, which is declared missing", got)
 			}
 		case FeatureBatch:
 			if b, ok := drv.(driver.Batcher); ok {

@@ -23,7 +23,7 @@ type ack struct {
 
 func (f flawedAcks) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
 	a, err := f.flaw(ctx, func(ctx context.Context) (a ack, err error) {
-		a.reply, a.acked, err = f.Driver.(driver.Acknowledger).EvalAcked(ctx, s, keys, args, replicas, timeout)
+		a.reply, a.acked, err = f.Driver.EvalAcked(ctx, s, keys, args, replicas, timeout)
 		return a, err
 	}, replicas)
 	return a.reply, a.acked, err

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // again calls send a second time after an unknown outcome, as clients with retries do.
@@ -47,7 +48,7 @@ func oneByOneAfterDeadline() suitetest.Driver {
 // silentAtClose forgets who waits for Close.
 type silentAtClose struct{ *respdriver.Driver }
 
-func (silentAtClose) OnClose(func()) (stop func() bool) { return func() bool { return true } }
+func (silentAtClose) UntilClose() context.Context { return context.Background() }
 
 // kept is never unsubscribed.
 type kept struct{ driver.Subscription }
@@ -276,7 +277,7 @@ func TestFlawedDrivers(t *testing.T) {
 	var list []suitetest.Mutant
 	sound := Harness{Dial: dial}.suite()
 	for _, f := range flawedDrivers {
-		flawed := Harness{Lacks: []Feature{FeatureBatch, FeatureReplicas}, Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
+		flawed := Harness{Lacks: []Feature{FeatureBatch}, Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
 			return f.flaw.Dial(tb, suite.Target(target))
 		}}
 		list = append(list, suitetest.Mutant{Name: f.name, Flawed: flawed.suite(), Sound: sound, Caught: f.caught})
@@ -306,7 +307,18 @@ func without(tb testing.TB, target Target) (driver.Driver, error) {
 		return nil, errors.ErrUnsupported
 	}
 	d, err := dial(tb, target)
-	return &suitetest.Driver{Driver: d, OnSubscribe: func(context.Context, driver.Driver, string) (driver.Subscription, error) {
-		return nil, errors.ErrUnsupported
-	}}, err
+	return lacking{d}, err
+}
+
+// lacking is a driver that has no features.
+type lacking struct{ driver.Driver }
+
+func (lacking) Subscribe(context.Context, string) (driver.Subscription, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (lacking) EvalAcked(
+	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
+) (driver.Reply, int, error) {
+	return new(adapter.Base).EvalAcked(ctx, s, keys, args, replicas, timeout)
 }

@@ -11,24 +11,26 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
+var sharded = []Feature{FeatureSubscribe, FeatureSharded}
+
 var shardedCases = []testCase{
 	{
-		name: "sharded messages reach their subscription", on: suite.OnlyCluster, needs: subscribes,
+		name: "sharded messages reach their subscription", on: suite.OnlyCluster, needs: sharded,
 		why: "a release publishes by SPUBLISH to a waiter whose driver says that it listens to that",
 		run: shardedMessagesArrive,
 	},
 	{
-		name: "a sharded message concerns one node", on: suite.OnlyCluster, own: true, needs: subscribes,
+		name: "a sharded message concerns one node", on: suite.OnlyCluster, own: true, needs: sharded,
 		why: "a message to every node for each release makes a cluster slower with each node that it gets",
 		run: shardedMessageConcernsOneNode,
 	},
 	{
-		name: "a moved slot takes its subscriptions along", on: suite.OnlyCluster, own: true, needs: subscribes,
+		name: "a moved slot takes its subscriptions along", on: suite.OnlyCluster, own: true, needs: sharded,
 		why: "the old node ends sharded subscriptions, and clients do not all make them again: the waiters would never be woken",
 		run: movedSlotTakesSubscriptions,
 	},
 	{
-		name: "a new master gets the subscriptions", on: suite.OnlyCluster, own: true, needs: subscribes,
+		name: "a new master gets the subscriptions", on: suite.OnlyCluster, own: true, needs: sharded,
 		why: "a replica that has taken over knows no subscriptions; a master that became a replica keeps them, and counts no receivers elsewhere",
 		run: newMasterGetsSubscriptions,
 	},
@@ -48,21 +50,17 @@ type shardedSubscription struct {
 	master       *redistest.Server // where to publish, around the driver; nil: a script does
 }
 
-// subscribeSharded subscribes to the channel of a lock. It returns nil if the driver does not know
-// how messages are delivered, or the servers do not know SSUBSCRIBE.
+// subscribeSharded subscribes to the channel of a lock. It returns nil if the servers do not know
+// SSUBSCRIBE.
 func (t *caseT) subscribeSharded(drv driver.Driver, key string) *shardedSubscription {
 	t.Helper()
-	d, ok := drv.(driver.Deliverer)
-	if !ok {
-		return nil
-	}
 	channel, _ := driver.Sibling(key, driver.WakeSuffix)
 	s := &shardedSubscription{t, drv, t.subscribe(drv, channel), key, channel, nil}
 	want := driver.DeliverySharded
 	if info, _ := t.Do(key, "COMMAND", "INFO", "SSUBSCRIBE").([]any); len(info) == 0 || info[0] == nil {
 		want = driver.DeliveryPlain
 	}
-	if got := d.Delivery(channel); got != want {
+	if got := drv.Delivery(channel); got != want {
 		t.Fatalf("Delivery is %d after Subscribe in a cluster, want %d", got, want)
 	}
 	if want == driver.DeliveryPlain {
@@ -99,10 +97,7 @@ func (s *shardedSubscription) publish() int64 {
 func (s *shardedSubscription) arrives(what string) {
 	s.t.Helper()
 	s.t.Eventually("a message has a receiver "+what, func() bool { return s.publish() == 1 })
-	s.t.Eventually("Delivery says so "+what, func() bool {
-		d, _ := s.drv.(driver.Deliverer)
-		return d.Delivery(s.channel) == driver.DeliverySharded
-	})
+	s.t.Eventually("Delivery says so "+what, func() bool { return s.drv.Delivery(s.channel) == driver.DeliverySharded })
 	s.t.Woken(s.sub, what)
 	suite.Drain(s.sub)
 	if n := s.publish(); n != 1 {

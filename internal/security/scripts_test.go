@@ -66,7 +66,7 @@ func (r *recorder) Eval(ctx context.Context, s *driver.Script, keys, args []stri
 
 func (r *recorder) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
 	r.note(s, keys, args...)
-	return r.Driver.(driver.Acknowledger).EvalAcked(ctx, s, keys, args, replicas, timeout)
+	return r.Driver.EvalAcked(ctx, s, keys, args, replicas, timeout)
 }
 
 func (r *recorder) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
@@ -96,14 +96,6 @@ func (r *recorder) Subscribe(ctx context.Context, channel string) (driver.Subscr
 	r.channels = append(r.channels, channel)
 	r.mu.Unlock()
 	return r.Driver.Subscribe(ctx, channel)
-}
-
-func (r *recorder) Delivery(channel string) driver.Delivery {
-	return r.Driver.(driver.Deliverer).Delivery(channel)
-}
-
-func (r *recorder) Background(f func(context.Context)) bool {
-	return r.Driver.(driver.Backgrounder).Background(f)
 }
 
 // counters are the fence counters of the locks that were asked for.

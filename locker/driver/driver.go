@@ -6,6 +6,7 @@ import (
 )
 
 // Driver is what a strategy needs of a Redis client. Its methods are safe for concurrent use.
+// adapter.Base implements those that every adapter has in common, and defaults for others.
 //
 // A call sends its command at most once, whatever the client's settings are. It returns soon after
 // ctx ends; a command in flight then may still be executed.
@@ -19,16 +20,47 @@ type Driver interface {
 	// Eval runs s by digest, and sends its source only after NOSCRIPT. A call executes s at most
 	// once. Eval does not retain keys and args.
 	Eval(ctx context.Context, s *Script, keys, args []string) (Reply, error)
+	// EvalAcked is Eval followed by WAIT (https://redis.io/docs/latest/commands/wait/) on the same
+	// connection and in the same round trip. It executes the script at most once. It returns as
+	// soon as replicas replicas have acknowledged the script's writes, or timeout has passed; acked
+	// is how many have. replicas is at least one. timeout is in whole milliseconds, at least one.
+	//
+	// WAIT covers only the writes of its own connection. If the script wrote nothing, acked says
+	// nothing about an earlier write on another connection.
+	//
+	// The error is Eval's or, if the script was answered and WAIT was not, a [*WaitError]. If the
+	// client does not report the script's reply in that case, the script's outcome is unknown. If
+	// the driver cannot wait for replicas, the error matches ErrNotSent and errors.ErrUnsupported.
+	EvalAcked(
+		ctx context.Context, s *Script, keys, args []string, replicas int, timeout time.Duration,
+	) (reply Reply, acked int, err error)
+
 	// Subscribe returns once the server has confirmed the subscription. ctx bounds the call, not
 	// the subscription. If the driver cannot subscribe, the error matches errors.ErrUnsupported.
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
+	// Delivery returns the Delivery that reaches this driver's subscriptions to channel now, or one
+	// that is made now. It may change, for example when a slot of a cluster moves. It sends
+	// nothing.
+	Delivery(channel string) Delivery
+
 	// Info names the client and the server, for traces.
 	Info() Info
-	// Close waits up to three seconds for background work, and then closes what the adapter opened,
-	// never the caller's client. If work is still running then, the error matches
-	// ErrCleanUpUnfinished. Later calls fail with ErrClosed, a second Close too.
-	// Close does not wait for calls in flight, whose outcome may stay unknown; for acquires see
-	// [Drainer].
+
+	// Background runs f in a goroutine: work that outlives a call, such as the clean-up of an
+	// acquire of unknown outcome. The ctx of f is that of UntilClose; Close waits for f. If the
+	// driver is closed, Background returns false and does not run f.
+	Background(f func(ctx context.Context)) bool
+	// BeginAcquire counts an acquire as in flight until end is called, once. Close waits for it:
+	// the acquire fails with ErrClosed, and what it acquired is removed before Close makes other
+	// calls fail. Once Close has begun, BeginAcquire returns ErrClosed.
+	BeginAcquire() (end func(), err error)
+	// UntilClose returns a context that ends when Close begins. A lock that is acquired later can
+	// not be renewed or released any more.
+	UntilClose() context.Context
+	// Close waits up to three seconds for background work and acquires in flight, and then closes
+	// what the adapter opened, never the caller's client. If any are running then, the error
+	// matches ErrCleanUpUnfinished. Later calls fail with ErrClosed, a second Close too. Close does
+	// not wait for other calls in flight, whose outcome may stay unknown.
 	Close() error
 }
 
@@ -60,31 +92,6 @@ type Result struct {
 	Err   error // as of Eval
 }
 
-// Backgrounder is implemented by drivers that keep track of work that outlives a call, such as the
-// clean-up of an acquire of unknown outcome. adapter.Base implements it.
-type Backgrounder interface {
-	// Background runs f in a goroutine. The ctx of f ends when the driver's Close begins; Close
-	// then waits for f, up to three seconds. If the driver is closed, Background returns false and
-	// does not run f.
-	Background(f func(ctx context.Context)) bool
-}
-
-// Drainer is implemented by drivers whose Close waits for acquires in flight, as it does for
-// background work. Such an acquire fails with ErrClosed, and what it acquired is removed before
-// Close makes other calls fail. adapter.Base implements Drainer.
-type Drainer interface {
-	// BeginAcquire counts an acquire as in flight, or returns ErrClosed once Close has begun.
-	BeginAcquire() error
-	// EndAcquire ends what BeginAcquire counted.
-	EndAcquire()
-	// Closing reports whether Close has begun: a lock acquired now can no longer be renewed or
-	// released.
-	Closing() bool
-	// OnClose calls f in a goroutine of its own once Close begins, or now if it has begun. stop
-	// drops f, and reports whether that was in time. It does not wait for f.
-	OnClose(f func()) (stop func() bool)
-}
-
 // Subscription is one listener on one channel.
 type Subscription interface {
 	// Wake returns a channel that receives a value after a message and after every
@@ -111,12 +118,3 @@ const (
 	// if nobody listens. PUBLISH reaches such a subscription as well.
 	DeliverySharded
 )
-
-// Deliverer is implemented by drivers that know how their subscriptions get messages. A driver that
-// is no Deliverer has DeliveryPlain.
-type Deliverer interface {
-	// Delivery returns the Delivery that reaches this driver's subscriptions to channel now, or one
-	// that is made now. It may change, for example when a slot of a cluster moves. It sends
-	// nothing.
-	Delivery(channel string) Delivery
-}

@@ -13,18 +13,15 @@ type Closing interface {
 }
 
 // Acquisition is a call that acquires several locks, and releases those that it has if it fails.
-// Until it ends, Close of their drivers waits for it (driver.Drainer).
+// Until it ends, Close of their drivers waits for it.
 type Acquisition struct {
 	outer *Acquisition // of the ctx that it began under; nil: none
 
 	mu    sync.Mutex
 	ended bool
-	open  []acquireEnder
-	array [1]acquireEnder // open's at first: it saves an allocation
+	open  []func()  // what driver.Driver.BeginAcquire returned
+	array [1]func() // open's at first: it saves an allocation
 }
-
-// acquireEnder is a driver.Drainer.
-type acquireEnder interface{ EndAcquire() }
 
 type acquisitionKey struct{}
 
@@ -40,46 +37,46 @@ func acquisitionFrom(ctx context.Context) *Acquisition {
 	return a
 }
 
-// EndAcquire calls EndAcquire of d, a driver.Drainer. After an acquire that made a hold, it leaves
-// that to the end of the Acquisition in ctx, if there is one.
-func EndAcquire(ctx context.Context, d interface{ EndAcquire() }, acquired bool) {
-	if !acquired || !acquisitionFrom(ctx).keep(d) {
-		d.EndAcquire()
+// EndAcquire calls end, which driver.Driver.BeginAcquire returned. After an acquire that made a
+// hold, it leaves that to the end of the Acquisition in ctx, if there is one.
+func EndAcquire(ctx context.Context, end func(), acquired bool) {
+	if !acquired || !acquisitionFrom(ctx).keep(end) {
+		end()
 	}
 }
 
-// keep keeps d open until a ends, and reports whether it does. a may be nil.
-func (a *Acquisition) keep(d acquireEnder) bool {
+// keep leaves the call of end to the end of a, and reports whether it does. a may be nil.
+func (a *Acquisition) keep(end func()) bool {
 	if a == nil {
 		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.ended {
-		a.open = append(a.open, d)
+		a.open = append(a.open, end)
 	}
 	return !a.ended
 }
 
 // End ends the call: its locks were released, or are the caller's. It may be called again.
 func (a *Acquisition) End() {
-	for _, d := range a.end() {
-		d.EndAcquire()
+	for _, end := range a.end() {
+		end()
 	}
 }
 
 // Pass ends a call that is part of another one, whose Acquisition keeps the drivers open. Without
 // one it is End.
 func (a *Acquisition) Pass() {
-	for _, d := range a.end() {
-		if !a.outer.keep(d) {
-			d.EndAcquire()
+	for _, end := range a.end() {
+		if !a.outer.keep(end) {
+			end()
 		}
 	}
 }
 
 // end returns what a has kept open.
-func (a *Acquisition) end() []acquireEnder {
+func (a *Acquisition) end() []func() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	open := a.open

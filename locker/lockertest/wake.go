@@ -2,46 +2,31 @@ package lockertest
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// wakeDriver is a Locker as a driver that has subscriptions alone: releases are published on their
-// channels.
-type wakeDriver Locker
+// wakeDriver is a driver of the channels of a Locker, where releases are published. It is for
+// subscriptions alone.
+type wakeDriver struct {
+	driver.Driver // nil
+	locks         *Locker
+}
 
 // channel returns where the releases of name are published.
 func (l *Locker) channel(name string) driver.Channel {
-	return driver.NewChannel((*wakeDriver)(l), name)
-}
-
-// SetNX implements driver.Driver.
-func (*wakeDriver) SetNX(context.Context, string, string, time.Duration) (bool, error) {
-	return false, errors.ErrUnsupported
-}
-
-// Eval implements driver.Driver.
-func (*wakeDriver) Eval(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
-	return driver.Reply{}, errors.ErrUnsupported
+	return driver.NewChannel(wakeDriver{locks: l}, name)
 }
 
 // Info implements driver.Driver.
-func (*wakeDriver) Info() driver.Info {
+func (wakeDriver) Info() driver.Info {
 	return driver.Info{Client: source.Client, Address: address{}.String()}
 }
 
-// Delivery implements driver.Deliverer.
-func (*wakeDriver) Delivery(string) driver.Delivery { return driver.DeliveryCounted }
-
-// Close implements driver.Driver.
-func (*wakeDriver) Close() error { return nil }
-
 // Subscribe implements driver.Driver.
-func (d *wakeDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	l := (*Locker)(d)
+func (d wakeDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	l := d.locks
 	if err := l.reach(ctx, attemptTimeout(0)); err != nil {
 		return nil, known(err)
 	}

@@ -42,13 +42,4 @@ func (s *server) Subscribe(ctx context.Context, channel string) (driver.Subscrip
 	return sub, nil
 }
 
-func (*server) SetNX(context.Context, string, string, time.Duration) (bool, error) {
-	return false, errors.ErrUnsupported
-}
-
-func (*server) Eval(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
-	return driver.Reply{}, errors.ErrUnsupported
-}
-
 func (*server) Info() driver.Info { return driver.Info{} }
-func (*server) Close() error      { return nil }

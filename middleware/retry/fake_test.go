@@ -25,6 +25,8 @@ const name = "job"
 // server is a Locker in memory, the driver of its channels, and a record of the requests. Its lease
 // ends only as a refusal says.
 type server struct {
+	driver.Driver // nil: what it has of a driver are the channels
+
 	start     time.Time
 	noPubSub  bool                                        // refusals name no channel
 	ordered   bool                                        // refusals say so

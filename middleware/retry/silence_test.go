@@ -31,10 +31,6 @@ func (d *silencing) Eval(ctx context.Context, s *driver.Script, keys, args []str
 	return d.Driver.Eval(ctx, s, keys, args)
 }
 
-func (d *silencing) Background(f func(context.Context)) bool {
-	return d.Driver.(driver.Backgrounder).Background(f)
-}
-
 // A waiter behind one whose server has been silent for a second reports an outage, also through
 // Try.
 func TestWaitingBehindASilentServer(t *testing.T) {

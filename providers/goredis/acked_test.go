@@ -31,7 +31,7 @@ func TestEvalAckedOfEachKindOfClient(t *testing.T) {
 		"unknown":       {unknown(o), errors.ErrUnsupported},
 	} {
 		drv := locker.Must(goredis.New(tt.client))
-		reply, acked, err := drv.(driver.Acknowledger).EvalAcked(t.Context(), driver.NewScript(`return redis.call('INCR', KEYS[1])`),
+		reply, acked, err := drv.EvalAcked(t.Context(), driver.NewScript(`return redis.call('INCR', KEYS[1])`),
 			[]string{what}, nil, 1, time.Millisecond)
 		if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 			t.Errorf("%s: error %v, want %v", what, err, tt.want)
@@ -62,7 +62,7 @@ func TestEvalAckedOutlastsReadTimeout(t *testing.T) {
 			opts := f.options()
 			opts.ReadTimeout, opts.ContextTimeoutEnabled = patience, true
 			drv := newDriver(t, kinds[kindName](opts))
-			reply, acked, err := drv.(driver.Acknowledger).EvalAcked(t.Context(), testScript, []string{"n"}, nil, 1, 3*patience/2)
+			reply, acked, err := drv.EvalAcked(t.Context(), testScript, []string{"n"}, nil, 1, 3*patience/2)
 			if n, _ := reply.Int(0); n != 1 || acked != 1 || err != nil {
 				t.Errorf("%s: %d, %d acknowledged, %v; want 1, one, no error", kindName, n, acked, err)
 			}

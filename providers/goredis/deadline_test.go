@@ -32,7 +32,7 @@ var operations = map[string]func(ctx context.Context, drv driver.Driver) error{
 		return batcher(drv).EvalMany(ctx, []driver.Call{call, call})[1].Err
 	},
 	"EvalAcked": func(ctx context.Context, drv driver.Driver) error {
-		_, _, err := drv.(driver.Acknowledger).EvalAcked(ctx, testScript, []string{"k"}, nil, 1, patience/2)
+		_, _, err := drv.EvalAcked(ctx, testScript, []string{"k"}, nil, 1, patience/2)
 		return err
 	},
 	"Subscribe": func(ctx context.Context, drv driver.Driver) error {

@@ -1,8 +1,6 @@
 package goredis
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -14,19 +12,13 @@ import (
 )
 
 type goredisDriver struct {
-	adapter.Commands
-	client  redis.UniversalClient
-	servers servers
-	info    driver.Info
-	hub     *adapter.Hub
+	adapter.Driver
+	client redis.UniversalClient
 }
 
 var (
-	_ driver.Driver       = (*goredisDriver)(nil)
-	_ driver.Batcher      = (*goredisDriver)(nil)
-	_ driver.Acknowledger = (*goredisDriver)(nil)
-	_ driver.Backgrounder = (*goredisDriver)(nil)
-	_ driver.Deliverer    = (*goredisDriver)(nil)
+	_ driver.Driver  = (*goredisDriver)(nil)
+	_ driver.Batcher = (*goredisDriver)(nil)
 )
 
 // New makes a driver over client, which stays the caller's: Close does not close it, and it must
@@ -51,18 +43,16 @@ func newDriver(client redis.UniversalClient, single bool) (driver.Driver, error)
 		return nil, driver.Invalid("goredis.New client", fmt.Sprintf("nil %T", client),
 			"a client, such as redis.NewClient makes")
 	}
-	d := &goredisDriver{
-		client: client,
-		info:   driver.Info{Client: "go-redis", Address: address(client)},
-	}
-	d.servers = newServers(client, adapter.Client{
-		Single: single, Send: d.send, Inline: inline(client), Unsent: newDials(client).explain,
+	d := &goredisDriver{client: client}
+	d.ClientInfo = driver.Info{Client: "go-redis", Address: address(client)}
+	d.Pipelines = newPipelines(client, adapter.Client{
+		Single: single, Waits: true, Send: d.send, Inline: inline(client), Unsent: newDials(client).explain,
 	})
-	d.To = d.servers.pipeline
 	if cluster, ok := client.(masters); ok {
-		d.hub = adapter.NewShardedHub(d.open, shards(cluster))
-	} else {
-		d.hub = adapter.NewHub(d.open)
+		d.Hub = adapter.NewShardedHub(d.open, shards(cluster))
+	} else if _, ring := client.(interface{ SetAddrs(map[string]string) }); !ring { // a *redis.Ring, also one in another type
+		d.Hub = adapter.NewHub(d.open)
+		_, d.OneServer = client.(interface{ Options() *redis.Options })
 	}
 	return d, nil
 }
@@ -77,34 +67,4 @@ func address(client redis.UniversalClient) string {
 		return strings.Join(c.Options().Addrs, ",")
 	}
 	return ""
-}
-
-// Info implements driver.Driver.
-func (d *goredisDriver) Info() driver.Info { return d.info }
-
-// Close implements driver.Driver.
-func (d *goredisDriver) Close() error {
-	defer d.servers.close()
-	return d.Shutdown(d.hub)
-}
-
-// Subscribe implements driver.Driver.
-func (d *goredisDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := d.CheckOpen(); err != nil {
-		return nil, err
-	}
-	if _, ring := d.client.(interface{ SetAddrs(map[string]string) }); ring { // a *redis.Ring, also one in another type
-		return nil, errors.ErrUnsupported
-	}
-	return d.hub.Subscribe(ctx, channel)
-}
-
-// Delivery implements driver.Deliverer. The subscriptions of a client for one server are at the
-// server that runs its scripts.
-func (d *goredisDriver) Delivery(channel string) driver.Delivery {
-	_, several := d.client.(masters)
-	if _, single := d.client.(interface{ Options() *redis.Options }); single && !several {
-		return driver.DeliveryCounted
-	}
-	return d.hub.Delivery(channel)
 }

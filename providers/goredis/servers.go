@@ -20,21 +20,17 @@ const unknownPool = 64
 // would stay there when their callers give up.
 type servers struct {
 	client adapter.Client
-	find   func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: there is only one
-	// one is to the only server; nil if there may be several
-	one   *adapter.Pipeline
-	parts *adapter.SlotPipelines // of what has no server of its own; nil if there is only one
-	nodes *nodes
-}
+	find   func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: it is not known
+	parts  *adapter.SlotPipelines                                       // of what has no server of its own
 
-type nodes struct {
 	asked     atomic.Bool // the client knows the nodes, and asks for them anew in the background
 	mu        sync.RWMutex
 	byAddress map[string]*adapter.Pipeline
 }
 
-func newServers(client redis.UniversalClient, c adapter.Client) servers {
-	s := servers{client: c, nodes: &nodes{byAddress: map[string]*adapter.Pipeline{}}}
+// newPipelines returns the pipelines of client, given all of c but its Connections.
+func newPipelines(client redis.UniversalClient, c adapter.Client) adapter.Pipelines {
+	s := &servers{client: c, byAddress: map[string]*adapter.Pipeline{}}
 	switch client := client.(type) {
 	case masters:
 		s.find = client.MasterForKey
@@ -44,14 +40,13 @@ func newServers(client redis.UniversalClient, c adapter.Client) servers {
 		s.find = func(_ context.Context, key string) (*redis.Client, error) { return client.GetShardClientForKey(key) }
 	case interface{ Options() *redis.Options }:
 		c.Connections = connections(client.Options())
-		s.one = adapter.NewPipeline(c)
-		return s
+		return adapter.NewPipeline(c)
 	}
 	part := c
 	part.Connections = unknownPool
 	part.Send = func(ctx context.Context, commands []*adapter.Command) {
 		c.Send(ctx, commands)
-		s.nodes.asked.Store(true)
+		s.asked.Store(true)
 	}
 	s.parts = adapter.NewSlotPipelines(part)
 	return s
@@ -64,45 +59,39 @@ func connections(o *redis.Options) int {
 	return o.PoolSize
 }
 
-// pipeline returns the pipeline to key's server.
-func (s *servers) pipeline(key string) *adapter.Pipeline {
-	switch {
-	case s.one != nil:
-		return s.one
-	case s.find == nil, key == "", !s.nodes.asked.Load():
-		return s.parts.Of(key)
+// To implements adapter.Pipelines.
+func (s *servers) To(key string) *adapter.Pipeline {
+	if s.find == nil || key == "" || !s.asked.Load() {
+		return s.parts.To(key)
 	}
 	client, err := s.find(context.Background(), key)
 	if err != nil {
-		return s.parts.Of(key) // the call will find out what is wrong
+		return s.parts.To(key) // the call will find out what is wrong
 	}
 	addr := client.Options().Addr
-	s.nodes.mu.RLock()
-	p := s.nodes.byAddress[addr]
-	s.nodes.mu.RUnlock()
+	s.mu.RLock()
+	p := s.byAddress[addr]
+	s.mu.RUnlock()
 	if p != nil {
 		return p
 	}
-	s.nodes.mu.Lock()
-	defer s.nodes.mu.Unlock()
-	if p = s.nodes.byAddress[addr]; p == nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p = s.byAddress[addr]; p == nil {
 		c := s.client
 		c.Connections = connections(client.Options())
 		p = adapter.NewPipeline(c)
-		s.nodes.byAddress[addr] = p
+		s.byAddress[addr] = p
 	}
 	return p
 }
 
-func (s *servers) close() {
-	if s.one != nil {
-		s.one.Close()
-		return
-	}
+// Close implements adapter.Pipelines.
+func (s *servers) Close() {
 	s.parts.Close()
-	s.nodes.mu.RLock()
-	defer s.nodes.mu.RUnlock()
-	for _, p := range s.nodes.byAddress {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.byAddress {
 		p.Close()
 	}
 }

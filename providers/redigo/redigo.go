@@ -1,7 +1,6 @@
 package redigo
 
 import (
-	"context"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -25,13 +24,11 @@ type Pool interface {
 }
 
 type redigoDriver struct {
-	adapter.Commands
+	adapter.Driver
 
 	pool    Pool
 	cluster cluster         // pool, if it is one
 	closer  *deadlineCloser // apart: its timer must not keep the driver
-	hub     *adapter.Hub
-	close   func() // frees the timers of the pipelines
 
 	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline
 	// says that a connection taken from it can be closed while in use.
@@ -41,11 +38,8 @@ type redigoDriver struct {
 }
 
 var (
-	_ driver.Driver       = (*redigoDriver)(nil)
-	_ driver.Batcher      = (*redigoDriver)(nil)
-	_ driver.Acknowledger = (*redigoDriver)(nil)
-	_ driver.Backgrounder = (*redigoDriver)(nil)
-	_ driver.Deliverer    = (*redigoDriver)(nil)
+	_ driver.Driver  = (*redigoDriver)(nil)
+	_ driver.Batcher = (*redigoDriver)(nil)
 )
 
 // New makes a driver over pool, which stays the caller's: neither New nor the driver's Close closes
@@ -65,17 +59,18 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")
 	}
 	d := &redigoDriver{pool: pool, closer: new(deadlineCloser)}
+	d.ClientInfo.Client = "redigo" // a Pool does not report where it dials
+	c := adapter.Client{Single: single, Waits: true}
 	if d.cluster, _ = pool.(cluster); d.cluster != nil {
-		master := adapter.Client{Connections: masterPlaces, Single: single, Send: d.sendToCluster}
-		t := adapter.NewTopology(func() adapter.Client { return master }, d.askSlots, d.Background)
-		d.To, d.close = t.To, t.Close
-		d.hub = adapter.NewShardedHub(d.open, d.shards(t))
+		c.Connections, c.Send = masterPlaces, d.sendToCluster
+		t := adapter.NewTopology(func() adapter.Client { return c }, d.askSlots, d.Background)
+		d.Pipelines, d.Hub = t, adapter.NewShardedHub(d.open, d.shards(t))
 	} else {
-		one := adapter.NewPipeline(adapter.Client{Connections: places(pool), Single: single, Inline: d.prompts, Send: d.send})
-		d.To, d.close = func(string) *adapter.Pipeline { return one }, one.Close
-		d.hub = adapter.NewHub(d.open)
+		c.Connections, c.Send, c.Inline = places(pool), d.send, d.prompts
+		d.Pipelines, d.Hub = adapter.NewPipeline(c), adapter.NewHub(d.open)
 	}
 	if p, ok := pool.(*redis.Pool); ok {
+		d.OneServer = true // its functions dial for the subscriptions too
 		if p.Dial == nil && p.DialContext == nil {
 			return nil, driver.Invalid("redigo.New pool", "a redis.Pool without Dial and DialContext",
 				"one that has either")
@@ -111,30 +106,4 @@ func places(pool Pool) int {
 	default:
 		return max(p.MaxIdle, leastPlaces)
 	}
-}
-
-// Subscribe implements [driver.Driver].
-func (d *redigoDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := d.CheckOpen(); err != nil {
-		return nil, err
-	}
-	return d.hub.Subscribe(ctx, channel)
-}
-
-// Delivery implements [driver.Deliverer]. The functions of a *redis.Pool dial for the subscriptions
-// too, so that both are at the same server.
-func (d *redigoDriver) Delivery(channel string) driver.Delivery {
-	if _, single := d.pool.(*redis.Pool); single {
-		return driver.DeliveryCounted
-	}
-	return d.hub.Delivery(channel)
-}
-
-// Info implements [driver.Driver]. A Pool does not report where it dials, so Address is empty.
-func (d *redigoDriver) Info() driver.Info { return driver.Info{Client: "redigo"} }
-
-// Close implements [driver.Driver].
-func (d *redigoDriver) Close() error {
-	defer d.close()
-	return d.Shutdown(d.hub)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // While Close waits, a caller that leaves fails nobody whose command travels with its own.
@@ -19,7 +18,7 @@ func TestLeavingDuringClose(t *testing.T) {
 		drv := dial(t, single(m.Net.Dial, p.Addr()))
 		answered(t, drv, 100)
 		p.Latency(time.Second)
-		drv.(driver.Backgrounder).Background(func(context.Context) { <-time.After(2500 * time.Millisecond) })
+		drv.Background(func(context.Context) { <-time.After(2500 * time.Millisecond) })
 		var wg sync.WaitGroup
 		for i := range 20 {
 			d := 10 * time.Second

@@ -33,7 +33,7 @@ var operations = []func(ctx context.Context, drv driver.Driver, key string) erro
 		return drv.(driver.Batcher).EvalMany(ctx, []driver.Call{call, call})[1].Err
 	},
 	func(ctx context.Context, drv driver.Driver, key string) error {
-		_, _, err := drv.(driver.Acknowledger).EvalAcked(ctx, compare, []string{key}, []string{"v"}, 1, patience/2)
+		_, _, err := drv.EvalAcked(ctx, compare, []string{key}, []string{"v"}, 1, patience/2)
 		return err
 	},
 	func(ctx context.Context, drv driver.Driver, key string) error {

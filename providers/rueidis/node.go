@@ -56,7 +56,7 @@ func (d *rueidisDriver) newNode() adapter.Client {
 	n.closing = d.closed
 	d.nodes = append(d.nodes, n)
 	return adapter.Client{
-		Connections: int(n.maxShared) + maxPooled + reserved, Single: d.single,
+		Connections: int(n.maxShared) + maxPooled + reserved, Single: d.single, Waits: true,
 		Send: n.send, Inline: n.isDirect, SendInline: n.sendDirect, Left: n.left,
 	}
 }

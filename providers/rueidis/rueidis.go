@@ -1,7 +1,6 @@
 package rueidis
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -18,16 +17,14 @@ import (
 )
 
 type rueidisDriver struct {
-	adapter.Commands
+	adapter.Driver
 	client  rueidis.Client
 	cluster bool
 	single  bool // each command goes by itself
 	asks    bool // the client asks for a context's Err before it sends
-	hub     *adapter.Hub
 	info    atomic.Pointer[info]
 	closing atomic.Bool // the last error was ErrClosing
 	stop    *uint32     // not 0 once the client is closed; nil: that is not known
-	close   func()      // frees the timers of the pipelines
 
 	mu     sync.Mutex
 	nodes  []*node
@@ -35,11 +32,8 @@ type rueidisDriver struct {
 }
 
 var (
-	_ driver.Driver       = (*rueidisDriver)(nil)
-	_ driver.Batcher      = (*rueidisDriver)(nil)
-	_ driver.Acknowledger = (*rueidisDriver)(nil)
-	_ driver.Backgrounder = (*rueidisDriver)(nil)
-	_ driver.Deliverer    = (*rueidisDriver)(nil)
+	_ driver.Driver  = (*rueidisDriver)(nil)
+	_ driver.Batcher = (*rueidisDriver)(nil)
 )
 
 // New makes a driver over client, which stays the caller's: Close does not close it, and it must
@@ -72,12 +66,9 @@ func newDriver(client rueidis.Client, single bool) (driver.Driver, error) {
 	}
 	if d.cluster {
 		t := adapter.NewTopology(d.newNode, d.askSlots, d.Background)
-		d.To, d.close = t.To, t.Close
-		d.hub = adapter.NewShardedHub(d.open, d.shards(t))
-	} else {
-		one := adapter.NewPipeline(d.newNode())
-		d.To, d.close = func(string) *adapter.Pipeline { return one }, one.Close
-		d.hub = adapter.NewHub(d.open)
+		d.Pipelines, d.Hub = t, adapter.NewShardedHub(d.open, d.shards(t))
+	} else { // both the subscriptions and the scripts are at the master
+		d.Pipelines, d.Hub, d.OneServer = adapter.NewPipeline(d.newNode()), adapter.NewHub(d.open), true
 	}
 	return d, nil
 }
@@ -125,29 +116,12 @@ func (d *rueidisDriver) Info() driver.Info {
 
 // Close implements driver.Driver.
 func (d *rueidisDriver) Close() error {
-	d.close()
+	d.Pipelines.Close()
 	d.mu.Lock()
 	d.closed = true
 	for _, n := range d.nodes {
 		n.close()
 	}
 	d.mu.Unlock()
-	return d.Shutdown(d.hub)
-}
-
-// Subscribe implements driver.Driver.
-func (d *rueidisDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := d.CheckOpen(); err != nil {
-		return nil, err
-	}
-	return d.hub.Subscribe(ctx, channel)
-}
-
-// Delivery implements driver.Deliverer. Of a client for one server, both the subscriptions and the
-// scripts are at the master.
-func (d *rueidisDriver) Delivery(channel string) driver.Delivery {
-	if d.cluster {
-		return d.hub.Delivery(channel)
-	}
-	return driver.DeliveryCounted
+	return d.Driver.Close()
 }

@@ -140,12 +140,6 @@ func (f *faulty) next(ctx context.Context) (what fault) {
 	return what
 }
 
-// Background passes on what adapter.Base of the real driver does.
-func (f *faulty) Background(run func(context.Context)) bool {
-	b, ok := f.Driver.(driver.Backgrounder)
-	return ok && b.Background(run)
-}
-
 func through[T any](ctx context.Context, f *faulty, call func(context.Context) (T, error)) (T, error) {
 	var zero T
 	switch f.next(ctx) {

@@ -60,11 +60,6 @@ func (f flawed) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 	return f.Driver.Eval(ctx, s, keys, args)
 }
 
-func (f flawed) Background(run func(context.Context)) bool {
-	b, ok := f.Driver.(driver.Backgrounder)
-	return ok && b.Background(run)
-}
-
 // TestFlawed fails, in a process that TestScriptsAreShort starts.
 func TestFlawed(t *testing.T) {
 	flaw, ok := flaws[os.Getenv(flawVariable)]

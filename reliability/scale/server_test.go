@@ -13,6 +13,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // server is a simulated Redis server: one thread that executes one command after the other.
@@ -186,6 +187,7 @@ func (s *server) deliver(channel string) (heard int) {
 
 // client is the driver of one process.
 type client struct {
+	adapter.Base
 	*server
 	killed, frozen atomic.Bool // it sends nothing; the connections of a frozen process stay
 }
@@ -233,7 +235,7 @@ func (c *client) Subscribe(ctx context.Context, channel string) (driver.Subscrip
 
 func (c *client) Delivery(string) driver.Delivery { return driver.DeliveryCounted }
 func (c *client) Info() driver.Info               { return driver.Info{Client: "simulated"} }
-func (c *client) Close() error                    { return nil }
+func (c *client) Close() error                    { return c.Shutdown(nil) }
 
 func (s *subscription) Wake() <-chan struct{} { return s.wake }
 

@@ -35,10 +35,8 @@ func send(ctx context.Context, drv driver.Driver) (errs []error) {
 			errs = append(errs, r.Err)
 		}
 	}
-	if a, ok := drv.(driver.Acknowledger); ok {
-		_, _, err = a.EvalAcked(ctx, script, []string{"count"}, nil, 1, 10*time.Millisecond) // there is no replica
-		errs = append(errs, err)
-	}
+	_, _, err = drv.EvalAcked(ctx, script, []string{"count"}, nil, 1, 10*time.Millisecond) // there is no replica
+	errs = append(errs, err)
 	sub, err := drv.Subscribe(ctx, "channel")
 	if err == nil {
 		err = sub.Close()

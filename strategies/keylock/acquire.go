@@ -58,6 +58,7 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 	if l.spec.Shared || l.spec.Queue {
 		a.waiter = waiterOf(ctx, req)
 	}
+	a.sends.UntilClose = l.drv.UntilClose()
 	a.sends.Timeout, a.sends.Limit, a.sends.Urgent = a.timeout, resolve.OpenFor(a.ttl), a.resumes()
 	if req.NoWait && req.MaxWait == 0 {
 		a.sends.Limit = a.timeout
@@ -236,7 +237,7 @@ func (a *keyAttempt) describe(err error) error {
 // undoIfClosing returns err. If the attempt acquired the lock while the driver is closing, it
 // undoes that and returns ErrClosed: the lock could not be renewed or released.
 func (a *keyAttempt) undoIfClosing(err error) error {
-	if err != nil || a.sends.Drainer == nil || !a.sends.Drainer.Closing() {
+	if err != nil || a.l.drv.UntilClose().Err() == nil {
 		return err
 	}
 	a.giveBack(a.abort(a.channel()))

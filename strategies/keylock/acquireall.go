@@ -52,9 +52,9 @@ type keyBatch struct {
 	err      error            // nil: all were acquired
 
 	mu      sync.Mutex
-	claimed []bool         // by an Acquire
-	drainer driver.Drainer // whose EndAcquire is called at the end; nil: none
-	report  func()         // of a failure that no Acquire claims; nil: there is none
+	claimed []bool // by an Acquire
+	ended   func() // tells the driver; nil: it was called
+	report  func() // of a failure that no Acquire claims; nil: there is none
 }
 
 // AcquireBatch implements locker.BatchAcquirer. It is for a strategy with an AcquireAll script,
@@ -64,11 +64,8 @@ func (l *Locker) AcquireBatch(ctx context.Context, reqs []locker.Request) (locke
 	if err != nil {
 		return nil, err
 	}
-	if drainer, drains := l.drv.(driver.Drainer); drains {
-		if err := drainer.BeginAcquire(); err != nil {
-			return nil, err
-		}
-		b.drain(drainer)
+	if b.ended, err = l.drv.BeginAcquire(); err != nil {
+		return nil, err
 	}
 	acquired := false
 	defer func() {
@@ -131,7 +128,7 @@ func withoutWait(req locker.Request) locker.Request {
 // colocated reports whether one script may have all the keys.
 func (b *keyBatch) colocated() bool {
 	first := b.attempts[0]
-	if d, ok := b.l.drv.(driver.Deliverer); ok && d.Delivery(first.channel()) == driver.DeliveryCounted {
+	if b.l.drv.Delivery(first.channel()) == driver.DeliveryCounted {
 		return true // there is one server
 	}
 	for _, a := range b.attempts[1:] {
@@ -144,6 +141,7 @@ func (b *keyBatch) colocated() bool {
 
 // prepare sets what is sent, and for how long.
 func (b *keyBatch) prepare() {
+	b.sends.UntilClose = b.l.drv.UntilClose()
 	b.sends.Timeout, b.sends.Limit = b.attempts[0].sends.Timeout, b.attempts[0].sends.Limit
 	for i, a := range b.attempts {
 		b.sends.Timeout, b.sends.Limit = min(b.sends.Timeout, a.sends.Timeout), min(b.sends.Limit, a.sends.Limit)
@@ -153,14 +151,6 @@ func (b *keyBatch) prepare() {
 		}
 		b.keys = append(b.keys, call.keys...)
 		b.args = append(append(b.args, strconv.Itoa(len(call.keys))), call.args...)
-	}
-}
-
-// drain makes the attempts end when drainer closes.
-func (b *keyBatch) drain(drainer driver.Drainer) {
-	b.drainer, b.sends.Drainer = drainer, drainer
-	for _, a := range b.attempts {
-		a.sends.Drainer = drainer
 	}
 }
 
@@ -181,7 +171,7 @@ func (b *keyBatch) run(ctx context.Context) error {
 			b.failed = i
 		}
 	}
-	if err == nil && b.sends.Drainer != nil && b.sends.Drainer.Closing() {
+	if err == nil && b.sends.UntilClose.Err() != nil {
 		err = driver.ErrClosed
 	}
 	if err == nil {
@@ -354,11 +344,11 @@ func (b *keyBatch) End() {
 // endAcquire reports to the driver, once, that the batch is no longer in flight.
 func (b *keyBatch) endAcquire() {
 	b.mu.Lock()
-	drainer := b.drainer
-	b.drainer = nil
+	ended := b.ended
+	b.ended = nil
 	b.mu.Unlock()
-	if drainer != nil {
-		drainer.EndAcquire()
+	if ended != nil {
+		ended()
 	}
 }
 

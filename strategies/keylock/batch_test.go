@@ -240,38 +240,45 @@ func TestBatchAnsweredTooLate(t *testing.T) {
 // closingDriver counts the acquires in flight.
 type closingDriver struct {
 	driver.Driver
-	closing  atomic.Bool
-	inFlight atomic.Int64
+	untilClose context.Context //nolint:containedctx // what UntilClose returns
+	begin      func()          // begins to close it
+	inFlight   atomic.Int64
 }
 
-func (d *closingDriver) BeginAcquire() error {
-	if d.closing.Load() {
-		return locker.ErrClosed
+func newClosingDriver(drv driver.Driver) *closingDriver {
+	d := &closingDriver{Driver: drv}
+	d.untilClose, d.begin = context.WithCancel(context.Background())
+	return d
+}
+
+func (d *closingDriver) BeginAcquire() (end func(), err error) {
+	if d.untilClose.Err() != nil {
+		return nil, locker.ErrClosed
 	}
 	d.inFlight.Add(1)
-	return nil
+	return func() { d.inFlight.Add(-1) }, nil
 }
-func (d *closingDriver) EndAcquire()   { d.inFlight.Add(-1) }
-func (d *closingDriver) Closing() bool { return d.closing.Load() }
 
-func (d *closingDriver) OnClose(func()) (stop func() bool) { panic("not called") }
+func (d *closingDriver) UntilClose() context.Context { return d.untilClose }
 
 // Close in the middle of a batch: nothing is acquired, and nothing left.
 func TestBatchWhileTheDriverCloses(t *testing.T) {
 	for _, when := range []string{"before", "during the command", "during the first claim", "after"} {
 		t.Run(when, func(t *testing.T) {
 			eachBatch(t, func(t *testing.T, b *bench) {
-				drv := &closingDriver{Driver: b.drv}
+				drv := newClosingDriver(b.drv)
 				inner := locker.Must(b.new(drv, settings{}))
-				drv.closing.Store(when == "before")
-				if when == "during the command" {
+				switch when {
+				case "before":
+					drv.begin()
+				case "during the command":
 					b.drv.Then(faultdriver.Fault{Delay: time.Second})
-					time.AfterFunc(time.Second/2, func() { drv.closing.Store(true) })
+					time.AfterFunc(time.Second/2, drv.begin)
 				}
 				claims := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 					lock, err := inner.Acquire(ctx, req)
 					if when == "during the first claim" {
-						drv.closing.Store(true)
+						drv.begin()
 					}
 					return lock, err
 				})
@@ -293,7 +300,7 @@ func TestBatchWhileTheDriverCloses(t *testing.T) {
 // closing.
 func TestBatchWhoseDriverPanics(t *testing.T) {
 	t.Parallel()
-	drv := &closingDriver{Driver: panickingDriver{silentDriver{}}}
+	drv := newClosingDriver(panickingDriver{silentDriver{}})
 	defer func() {
 		if n := drv.inFlight.Load(); recover() == nil || n != 0 {
 			t.Errorf("%d acquires are in flight, want none after a panic", n)
@@ -395,12 +402,18 @@ func TestBatchUnderMiddleware(t *testing.T) {
 	})
 }
 
+// plain is a driver of several servers.
+type plain struct{ driver.Driver }
+
+func (plain) Delivery(string) driver.Delivery { return driver.DeliveryPlain }
+
 // Names in several slots are acquired in order, unless there is one server for all of them.
 func TestBatchOfSeveralSlots(t *testing.T) {
 	reqs := []locker.Request{{Name: "a"}, {Name: "b"}}
 	eachBatch(t, func(t *testing.T, b *bench) {
-		wantIs(t, sendBatch(t, b.Locker, reqs), errors.ErrUnsupported)
-		wantNone(t, locker.Must(locker.AcquireAll(t.Context(), b.Locker, reqs)).Release(t.Context()))
+		several := locker.Must(b.new(plain{b.drv}, settings{}))
+		wantIs(t, sendBatch(t, several, reqs), errors.ErrUnsupported)
+		wantNone(t, locker.Must(locker.AcquireAll(t.Context(), several, reqs)).Release(t.Context()))
 		l := locker.Must(single.New(b.drv.Driver, single.Config{})) // which tells that it has one server
 		wantNone(t, sendBatch(t, l, reqs))
 		wantNone(t, sendBatch(t, l, reqs[:1]))

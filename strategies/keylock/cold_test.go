@@ -32,7 +32,7 @@ func TestColdScripts(t *testing.T) {
 					for i := range callers {
 						wg.Go(func() {
 							if keys := []string{strconv.Itoa(i)}; acked { // miniredis does not know WAIT
-								_, _, _ = drv.(driver.Acknowledger).EvalAcked(t.Context(), s, keys, nil, 0, time.Millisecond)
+								_, _, _ = drv.EvalAcked(t.Context(), s, keys, nil, 0, time.Millisecond)
 							} else {
 								_, _ = drv.Eval(t.Context(), s, keys, nil)
 							}

@@ -26,6 +26,7 @@ type Config struct {
 	ReleaseTimeout time.Duration
 	// MinReplicas is how many replicas must acknowledge an acquire, a resume, a renewal or an
 	// upgrade before it counts. They are asked by WAIT, in the same round trip. Default: 0, none.
+	// A driver that cannot send WAIT makes acquires return errors.ErrUnsupported.
 	MinReplicas int
 	// ReplicaTimeout is how long the replicas have for it; at least 1 ms, and less than an attempt.
 	// Default: half of the attempt's timeout.

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -21,7 +22,7 @@ import (
 // is sent. An error reply is one; a reply that is none of a script's is an error, as of any
 // adapter. At the end of the stream the server is gone.
 type hostile struct {
-	driver.Driver
+	adapter.Base
 	replies *resp.Reader
 	last    driver.Reply // to the last script
 	lastErr error
@@ -74,7 +75,12 @@ func (d *hostile) Background(f func(context.Context)) bool {
 	return true
 }
 
+func (d *hostile) Subscribe(context.Context, string) (driver.Subscription, error) {
+	return nil, errors.ErrUnsupported
+}
+
 func (d *hostile) Info() driver.Info { return driver.Info{Client: "hostile"} }
+func (d *hostile) Close() error      { return d.Shutdown(nil) }
 
 var errCut = errors.New("connection cut")
 

@@ -70,7 +70,7 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 // Transfer implements lease.Transferable. A hold of an owner or of a semaphore may be one of
 // several of its key, and a converted one is not exclusive.
 func (h *keyHold) Transfer() (g lease.Grant, ok bool) {
-	if drainer, drains := h.l.drv.(driver.Drainer); drains && drainer.Closing() {
+	if h.l.drv.UntilClose().Err() != nil {
 		return lease.Grant{}, false
 	}
 	h.mu.Lock()

@@ -1,10 +1,7 @@
 package keylock
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -31,8 +28,7 @@ var (
 	_ lease.Closing         = (*Locker)(nil)
 )
 
-// New returns a Locker that runs the scripts of spec through drv. Errors: ErrInvalid;
-// errors.ErrUnsupported for a Config.MinReplicas that drv cannot wait for.
+// New returns a Locker that runs the scripts of spec through drv. Errors: ErrInvalid.
 func New(drv driver.Driver, cfg Config, spec Spec) (*Locker, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
@@ -45,10 +41,6 @@ func New(drv driver.Driver, cfg Config, spec Spec) (*Locker, error) {
 	}
 	if cfg.Fair && !spec.Queue {
 		return nil, driver.Invalid(spec.Name+".Config.Fair", "true", "false: the strategy keeps no queue of waiters")
-	}
-	if _, ok := drv.(driver.Acknowledger); cfg.MinReplicas > 0 && !ok {
-		return nil, fmt.Errorf("%s.Config.MinReplicas is %d, but the driver (%s) cannot wait for replicas: %w",
-			spec.Name, cfg.MinReplicas, cmp.Or(drv.Info().Client, fmt.Sprintf("%T", drv)), errors.ErrUnsupported)
 	}
 	return &Locker{drv: drv, cfg: cfg, spec: &spec}, nil
 }
@@ -92,15 +84,12 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.
 	if err != nil {
 		return nil, err
 	}
-	drainer, drains := l.drv.(driver.Drainer)
-	if drains {
-		if err := drainer.BeginAcquire(); err != nil {
-			return nil, err
-		}
-		defer func() { lease.EndAcquire(ctx, drainer, lock != nil) }()
+	end, err := l.drv.BeginAcquire()
+	if err != nil {
+		return nil, err
 	}
+	defer func() { lease.EndAcquire(ctx, end, lock != nil) }()
 	a := l.newAttempt(ctx, key, req)
-	a.sends.Drainer = drainer
 	return l.finish(ctx, a, a.describe(a.run(ctx)))
 }
 
@@ -121,10 +110,7 @@ func (l *Locker) finish(ctx context.Context, a *keyAttempt, err error) (*locker.
 
 // OnClose implements lease.Closing.
 func (l *Locker) OnClose(f func()) (stop func() bool) {
-	if drainer, drains := l.drv.(driver.Drainer); drains {
-		return drainer.OnClose(f)
-	}
-	return func() bool { return true }
+	return context.AfterFunc(l.drv.UntilClose(), f)
 }
 
 // ownerOf returns the owner of a new hold: the request's, or the one that ctx carries, or a random

@@ -105,14 +105,10 @@ func (w waiter) place(mode locker.Mode) string {
 // delivery returns how the waiter at place is woken through drv. channel is the lock's channel, for
 // all waiters.
 func (w waiter) delivery(drv driver.Driver, channel, place string) driver.Delivery {
-	d, ok := drv.(driver.Deliverer)
-	if !ok {
-		return driver.DeliveryPlain
-	}
 	if place != placeOfAll {
 		channel = driver.NewChannel(drv, channel).For(place).Name()
 	}
-	delivery := d.Delivery(channel)
+	delivery := drv.Delivery(channel)
 	if !w.Subscribed && delivery == driver.DeliveryCounted {
 		return driver.DeliveryPlain // no receiver does not mean that the waiter is gone
 	}

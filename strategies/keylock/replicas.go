@@ -1,11 +1,13 @@
 package keylock
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Acquires, resumes, renewals and upgrades count once enough replicas have acknowledged them.
@@ -30,7 +32,11 @@ func (c *scriptCall) sendAcked(ctx context.Context) (err error) {
 			c.within = max((left / 2).Truncate(time.Millisecond), time.Millisecond)
 		}
 	}
-	c.reply, c.acked, err = c.drv.(driver.Acknowledger).EvalAcked(ctx, c.script, c.keys, c.args, c.replicas, c.within) //nolint:errcheck // New checks it
+	c.reply, c.acked, err = c.drv.EvalAcked(ctx, c.script, c.keys, c.args, c.replicas, c.within)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("Config.MinReplicas is %d, but the driver (%s) cannot wait for replicas: %w",
+			c.replicas, cmp.Or(c.drv.Info().Client, fmt.Sprintf("%T", c.drv)), err)
+	}
 	return err
 }
 

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
@@ -157,10 +159,6 @@ func (r refuses) EvalAcked(ctx context.Context, s *driver.Script, keys, args []s
 	return driver.Reply{}, 0, r.err
 }
 
-func (r refuses) Background(f func(context.Context)) bool {
-	return r.Driver.(driver.Backgrounder).Background(f)
-}
-
 func TestReplicasGetHalfOfWhatIsLeft(t *testing.T) {
 	eachStrategy(t, settings{replicas: 1, attempt: 2 * time.Second, within: 1500 * time.Millisecond}, func(t *testing.T, b *bench) {
 		b.frozen.Store(true)
@@ -178,8 +176,14 @@ func TestReplicasGetHalfOfWhatIsLeft(t *testing.T) {
 	})
 }
 
-// bare is a driver that can do no more than it must.
+// bare is a driver that cannot wait for replicas.
 type bare struct{ driver.Driver }
+
+func (bare) EvalAcked(
+	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
+) (driver.Reply, int, error) {
+	return new(adapter.Base).EvalAcked(ctx, s, keys, args, replicas, timeout)
+}
 
 func TestReplicasThatCannotBeHad(t *testing.T) {
 	t.Parallel()
@@ -190,8 +194,6 @@ func TestReplicasThatCannotBeHad(t *testing.T) {
 			drv  driver.Driver
 			want error
 		}{
-			"a driver without":     {wantsOne, bare{b.drv}, errors.ErrUnsupported},
-			"none wanted":          {settings{}, bare{b.drv}, nil},
 			"negative":             {settings{replicas: -1}, b.drv, locker.ErrInvalid},
 			"negative timeout":     {settings{replicas: 1, within: -time.Second}, b.drv, locker.ErrInvalid},
 			"under a millisecond":  {settings{replicas: 1, within: time.Microsecond}, b.drv, locker.ErrInvalid},
@@ -208,6 +210,12 @@ func TestReplicasThatCannotBeHad(t *testing.T) {
 		b.drv.Then()
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Second}) // its attempts have 333 ms
 		wantIs(t, err, locker.ErrInvalid)
+		l = locker.Must(s.new(bare{b.drv}, wantsOne))
+		_, err = l.Acquire(t.Context(), locker.Request{Name: name})
+		wantIs(t, err, errors.ErrUnsupported)
+		if want := "the driver (go-redis) cannot wait for replicas"; !strings.Contains(err.Error(), want) || driver.Transient(err) {
+			t.Errorf("%s: %v, transient: %v; want %q", s.name, err, driver.Transient(err), want)
+		}
 		check.Equal(t, s.name+": commands", b.drv.Sent(), 0)
 	}
 }

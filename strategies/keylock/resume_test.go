@@ -56,10 +56,12 @@ func TestTransfer(t *testing.T) {
 func TestNoTransferWhileClosing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		drv := &closingDriver{Driver: newBench(t).drv}
+		drv := newClosingDriver(newBench(t).drv)
 		lock := locker.Must(locker.Must(single.New(drv, single.Config{})).Acquire(t.Context(), locker.Request{Name: name}))
 		for _, closing := range []bool{false, true} {
-			drv.closing.Store(closing)
+			if closing {
+				drv.begin()
+			}
 			if _, ok := leaseOf(lock).(lease.Transferable).Transfer(); ok == closing {
 				t.Errorf("closing: %v, the hold can be transferred: %v", closing, ok)
 			}

@@ -1,6 +1,7 @@
 package keylock_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -19,7 +20,10 @@ import (
 // silentDriver is never asked.
 type silentDriver struct{ driver.Driver }
 
-func (silentDriver) Info() driver.Info { return driver.Info{} }
+func (silentDriver) Info() driver.Info                     { return driver.Info{} }
+func (silentDriver) Delivery(string) driver.Delivery       { return driver.DeliveryPlain }
+func (silentDriver) UntilClose() context.Context           { return context.Background() }
+func (silentDriver) BeginAcquire() (end func(), err error) { return func() {}, nil }
 
 // TestSpecIsChecked checks that New names what is missing.
 func TestSpecIsChecked(t *testing.T) {

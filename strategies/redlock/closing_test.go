@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 
@@ -14,6 +15,10 @@ import (
 type closableNode struct {
 	locker.Locker
 	adapter.Base
+}
+
+func (n *closableNode) OnClose(f func()) (stop func() bool) {
+	return context.AfterFunc(n.UntilClose(), f)
 }
 
 // OnClose is called once the nodes that are left are no quorum.

@@ -14,8 +14,7 @@ import (
 // find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
 type Locker = keylock.Locker
 
-// New returns a Locker that locks through drv. Errors: ErrInvalid; errors.ErrUnsupported for a
-// Config.MinReplicas that drv cannot wait for.
+// New returns a Locker that locks through drv. Errors: ErrInvalid.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	return keylock.New(drv, keylock.Config(cfg), spec)
 }

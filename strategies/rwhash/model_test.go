@@ -95,11 +95,6 @@ type modelHold struct {
 	number int64
 }
 
-// Background implements driver.Backgrounder.
-func (m *model) Background(run func(context.Context)) bool {
-	return m.Driver.(driver.Backgrounder).Background(run)
-}
-
 // Eval executes the script, and compares the reply.
 func (m *model) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	m.mu.Lock()

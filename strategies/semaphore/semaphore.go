@@ -21,8 +21,7 @@ type Locker = keylock.Locker
 type LimitError = keylock.LimitError
 
 // New returns a Locker that acquires permits through drv. It sends nothing. The error matches
-// locker.ErrInvalid if drv is nil or a field of cfg is out of its range, and errors.ErrUnsupported
-// if drv cannot wait for replicas and Config.MinReplicas is set.
+// locker.ErrInvalid if drv is nil or a field of cfg is out of its range.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	extra, err := cfg.extraArgs()
 	if err != nil {

@@ -2,6 +2,7 @@ package single_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -16,7 +18,7 @@ import (
 
 // slotted is a driver with one key: SetNX writes it, and scripts return its value.
 type slotted struct {
-	driver.Driver
+	adapter.Base
 	value string
 }
 
@@ -35,7 +37,12 @@ func (d *slotted) Eval(_ context.Context, _ *driver.Script, _, args []string) (d
 	return driver.NewReply([]any{int64(0), d.value, int64(1000)})
 }
 
+func (d *slotted) Subscribe(context.Context, string) (driver.Subscription, error) {
+	return nil, errors.ErrUnsupported
+}
+
 func (d *slotted) Info() driver.Info { return driver.Info{} }
+func (d *slotted) Close() error      { return d.Shutdown(nil) }
 
 // Others get the owner and the note of a holder unchanged. The value of another library shows
 // neither: only a value exactly in our form is parsed.

@@ -83,10 +83,6 @@ func (d afterDelete) Eval(ctx context.Context, s *driver.Script, keys, args []st
 	return r, err
 }
 
-func (d afterDelete) Background(f func(context.Context)) bool {
-	return d.Driver.(driver.Backgrounder).Background(f)
-}
-
 // Commands in flight when the driver is closed end with an unknown outcome.
 func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {

@@ -54,10 +54,6 @@ func (s *server) sent() (alone int, batches []int) {
 	return s.evals, slices.Clone(s.batches)
 }
 
-func (s *server) Background(f func(context.Context)) bool {
-	return s.Driver.(driver.Backgrounder).Background(f)
-}
-
 func (s *server) Eval(ctx context.Context, script *driver.Script, keys, args []string) (driver.Reply, error) {
 	s.mu.Lock()
 	s.evals++

@@ -28,7 +28,7 @@ type Config struct {
 	Dial               func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
 }
 
-// Driver implements driver.Driver and all its optional interfaces.
+// Driver implements driver.Driver.
 type Driver struct {
 	adapter.Base
 	cfg     Config
@@ -45,12 +45,8 @@ type Driver struct {
 }
 
 var (
-	_ driver.Driver       = (*Driver)(nil)
-	_ driver.Batcher      = (*Driver)(nil)
-	_ driver.Acknowledger = (*Driver)(nil)
-	_ driver.Backgrounder = (*Driver)(nil)
-	_ driver.Drainer      = (*Driver)(nil)
-	_ driver.Deliverer    = (*Driver)(nil)
+	_ driver.Driver  = (*Driver)(nil)
+	_ driver.Batcher = (*Driver)(nil)
 )
 
 // New returns a Driver. It connects when it is used.
@@ -93,7 +89,7 @@ func evalArgs(command, body string, keys, args []string) []any {
 	return words
 }
 
-// EvalAcked implements driver.Acknowledger.
+// EvalAcked implements driver.Driver.
 func (d *Driver) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
@@ -131,7 +127,7 @@ func (d *Driver) Subscribe(ctx context.Context, channel string) (driver.Subscrip
 	return d.hub.Subscribe(ctx, channel)
 }
 
-// Delivery implements driver.Deliverer.
+// Delivery implements driver.Driver.
 func (d *Driver) Delivery(channel string) driver.Delivery {
 	if d.cfg.Cluster {
 		return d.hub.Delivery(channel)

@@ -65,6 +65,7 @@ const (
 	FeatureSubscribe Feature = "Subscribe"
 	FeatureBatch     Feature = "Batch"
 	FeatureReplicas  Feature = "Replicas"
+	FeatureSharded   Feature = "Sharded"
 	FeatureCluster   Feature = "Cluster"
 	FeatureSentinel  Feature = "Sentinel"
 	FeatureTLS       Feature = "TLS"
@@ -73,8 +74,8 @@ const (
 )
 
 // Features are all features.
-var Features = []Feature{FeatureSubscribe, FeatureBatch, FeatureReplicas, FeatureCluster, FeatureSentinel, FeatureTLS,
-	FeatureDial, FeatureDialError}
+var Features = []Feature{FeatureSubscribe, FeatureBatch, FeatureReplicas, FeatureSharded, FeatureCluster, FeatureSentinel,
+	FeatureTLS, FeatureDial, FeatureDialError}
 
 // Case is one case of a suite.
 type Case struct {

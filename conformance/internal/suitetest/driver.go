@@ -63,7 +63,7 @@ type silent struct{ driver.Subscription }
 
 func (silent) Wake() <-chan struct{} { return nil }
 
-// Dial makes a driver with the flaw of f. Of the optional interfaces it has driver.Deliverer.
+// Dial makes a driver with the flaw of f.
 func (f Driver) Dial(tb testing.TB, target suite.Target) (driver.Driver, error) {
 	d, err := Dial(tb, target)
 	if err != nil {
@@ -96,11 +96,6 @@ func (f *Driver) Subscribe(ctx context.Context, channel string) (driver.Subscrip
 		return f.OnSubscribe(ctx, f.Driver, channel)
 	}
 	return f.Driver.Subscribe(ctx, channel)
-}
-
-// Delivery implements driver.Deliverer.
-func (f *Driver) Delivery(channel string) driver.Delivery {
-	return f.Driver.(driver.Deliverer).Delivery(channel)
 }
 
 // Close implements driver.Driver.

@@ -12,9 +12,9 @@ import (
 // closeTimeout is how long Close waits for background work and for acquires in flight.
 const closeTimeout = 3 * time.Second
 
-// Base is embedded by an adapter. It knows whether the driver is closed, and keeps track of work
-// that outlives a call: it implements [driver.Backgrounder] and [driver.Drainer]. The zero Base is
-// ready to use.
+// Base is embedded by an adapter. It implements the methods of driver.Driver that are about Close,
+// and has defaults for EvalAcked and Delivery: a client that can neither send WAIT nor tell who
+// receives a message. The zero Base is ready to use.
 type Base struct {
 	mu      sync.Mutex
 	ctx     context.Context // ends when Shutdown begins; nil: nobody has asked for it
@@ -22,6 +22,7 @@ type Base struct {
 	closing bool
 	closed  bool
 	running int
+	end     func()        // leave; BeginAcquire returns it without an allocation
 	idle    chan struct{} // made by Shutdown, closed when running falls to zero
 }
 
@@ -36,7 +37,7 @@ func (b *Base) CheckOpen() error {
 	return nil
 }
 
-// Background implements [driver.Backgrounder].
+// Background implements driver.Driver.
 func (b *Base) Background(f func(ctx context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,7 +45,7 @@ func (b *Base) Background(f func(ctx context.Context)) bool {
 		return false
 	}
 	b.running++
-	ctx := b.untilClose()
+	ctx := b.context()
 	go func() {
 		defer b.leave()
 		f(ctx)
@@ -52,8 +53,15 @@ func (b *Base) Background(f func(ctx context.Context)) bool {
 	return true
 }
 
-// untilClose returns the context that ends when Shutdown begins. The mutex is held.
-func (b *Base) untilClose() context.Context {
+// UntilClose implements driver.Driver.
+func (b *Base) UntilClose() context.Context {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.context()
+}
+
+// context returns the context that ends when Shutdown begins. The mutex is held.
+func (b *Base) context() context.Context {
 	if b.ctx == nil {
 		b.ctx, b.stop = context.WithCancel(context.Background())
 	}
@@ -63,32 +71,18 @@ func (b *Base) untilClose() context.Context {
 	return b.ctx
 }
 
-// BeginAcquire implements [driver.Drainer].
-func (b *Base) BeginAcquire() error {
+// BeginAcquire implements driver.Driver.
+func (b *Base) BeginAcquire() (end func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closing {
-		return driver.ErrClosed
+		return nil, driver.ErrClosed
+	}
+	if b.end == nil {
+		b.end = b.leave
 	}
 	b.running++
-	return nil
-}
-
-// EndAcquire implements [driver.Drainer].
-func (b *Base) EndAcquire() { b.leave() }
-
-// Closing implements [driver.Drainer].
-func (b *Base) Closing() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closing
-}
-
-// OnClose implements [driver.Drainer].
-func (b *Base) OnClose(f func()) (stop func() bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return context.AfterFunc(b.untilClose(), f)
+	return b.end, nil
 }
 
 func (b *Base) leave() {
@@ -99,6 +93,16 @@ func (b *Base) leave() {
 		close(b.idle)
 	}
 }
+
+// EvalAcked implements driver.Driver for a client that cannot send a script and WAIT together.
+func (*Base) EvalAcked(
+	context.Context, *driver.Script, []string, []string, int, time.Duration,
+) (driver.Reply, int, error) {
+	return driver.Reply{}, 0, driver.NotSent(errors.ErrUnsupported)
+}
+
+// Delivery implements driver.Driver: [driver.DeliveryPlain].
+func (*Base) Delivery(string) driver.Delivery { return driver.DeliveryPlain }
 
 // Shutdown implements Close. It cancels background work, waits up to three seconds for that and for
 // acquires in flight, marks the driver as closed, and closes hub unless it is nil. If work is still

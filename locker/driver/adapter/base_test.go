@@ -13,8 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-var _ driver.Backgrounder = (*adapter.Base)(nil)
-
 func TestBaseShutdown(t *testing.T) {
 	t.Parallel()
 	var b adapter.Base
@@ -102,4 +100,34 @@ func TestBaseBackgroundEndsByGoexit(t *testing.T) {
 			t.Errorf("Shutdown: %v after %v", err, time.Since(start))
 		}
 	})
+}
+
+// Shutdown waits for acquires in flight, which notice it at once, and begins no other.
+func TestBaseShutdownWaitsForAcquires(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		var b adapter.Base
+		open := b.UntilClose()
+		end, err := b.BeginAcquire()
+		check.OK(t, err)
+		start := time.Now()
+		go func() {
+			<-open.Done()
+			check.Error(t, "BeginAcquire during Shutdown", check.ErrOf(b.BeginAcquire()), driver.ErrClosed)
+			check.OK(t, b.CheckOpen())
+			check.Advance(time.Second)
+			end()
+		}()
+		check.OK(t, open.Err())
+		check.OK(t, b.Shutdown(nil))
+		check.Took(t, "Shutdown", start, time.Second)
+		check.Error(t, "UntilClose after Shutdown", b.UntilClose().Err(), context.Canceled)
+	})
+}
+
+// Shutdown ends a context that nobody had asked for before.
+func TestBaseUntilCloseAfterShutdown(t *testing.T) {
+	t.Parallel()
+	var b adapter.Base
+	check.OK(t, b.Shutdown(nil))
+	check.Error(t, "UntilClose", b.UntilClose().Err(), context.Canceled)
 }

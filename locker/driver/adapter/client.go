@@ -12,6 +12,9 @@ type Client struct {
 	Connections int
 	// Single says that Send gets one command at a time.
 	Single bool
+	// Waits says that Send also sends the WAIT behind a command that has one. If not, EvalAcked of
+	// [Driver] returns errors.ErrUnsupported.
+	Waits bool
 	// Send sends commands in one round trip. It calls [Command.Begin] of each right before that is
 	// written, and [Command.Answer] of each that began. Once ctx has ended, it waits for a connection
 	// no longer, and once ctx's deadline has passed, for replies neither. It does not keep the slice.

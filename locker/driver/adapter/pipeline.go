@@ -57,6 +57,9 @@ func NewPipeline(c Client) *Pipeline {
 	return &Pipeline{client: c}
 }
 
+// To implements [Pipelines] for a client of one server.
+func (p *Pipeline) To(string) *Pipeline { return p }
+
 // Close frees the timers once nothing is under way. Nobody waits for late answers any more.
 func (p *Pipeline) Close() {
 	p.expiries.Close()

@@ -36,7 +36,7 @@ func aboard() *fakeServer {
 
 // occupy fills both connections of a client, so that others wait, and returns a function that waits
 // for the answers.
-func occupy(t *testing.T, d *adapter.Commands) (wait func()) {
+func occupy(t *testing.T, d *adapter.Driver) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup
 	wg.Go(func() { check.OK(t, call(until(t, time.Minute, false), t, d, "first")) })
@@ -52,21 +52,21 @@ func TestLeaving(t *testing.T) {
 	t.Parallel()
 	script := driver.NewScript("return 1")
 	type operation struct {
-		call   func(ctx context.Context, d *adapter.Commands) error
+		call   func(ctx context.Context, d *adapter.Driver) error
 		answer any
 		late   string // of the late answer
 	}
 	operations := map[string]operation{
-		"SETNX": {func(ctx context.Context, d *adapter.Commands) error {
+		"SETNX": {func(ctx context.Context, d *adapter.Driver) error {
 			return check.ErrOf(d.SetNX(ctx, "k", "v", 7*time.Millisecond))
 		}, "OK", "true <nil>"},
-		"SETNX, refused": {func(ctx context.Context, d *adapter.Commands) error {
+		"SETNX, refused": {func(ctx context.Context, d *adapter.Driver) error {
 			return check.ErrOf(d.SetNX(ctx, "k", "v", 7*time.Millisecond))
 		}, nil, "false <nil>"},
-		"EVAL": {func(ctx context.Context, d *adapter.Commands) error {
+		"EVAL": {func(ctx context.Context, d *adapter.Driver) error {
 			return check.ErrOf(d.Eval(ctx, script, []string{"k"}, []string{"7"}))
 		}, int64(8), "8 <nil>"},
-		"EVAL in a batch": {func(ctx context.Context, d *adapter.Commands) error {
+		"EVAL in a batch": {func(ctx context.Context, d *adapter.Driver) error {
 			return d.EvalMany(ctx, []driver.Call{{Script: script, Keys: []string{"k"}, Args: []string{"7"}}})[0].Err
 		}, int64(8), "8 <nil>"},
 	}

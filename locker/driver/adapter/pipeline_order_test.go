@@ -188,6 +188,6 @@ func TestSlotPipelines(t *testing.T) {
 	for key, slot := range map[string]int{
 		"": 0, "foo": 12182, "{foo}:fence": 12182, "x{foo}y{z}": 12182, "123456789": 12739, "{}foo": 9500,
 	} {
-		check.Equal(t, fmt.Sprintf("%q has the pipeline of slot %d", key, slot), pipelines.Of(key) == pipelines[slot/256], true)
+		check.Equal(t, fmt.Sprintf("%q has the pipeline of slot %d", key, slot), pipelines.To(key) == pipelines[slot/256], true)
 	}
 }

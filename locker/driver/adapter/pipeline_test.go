@@ -83,14 +83,14 @@ func (s *fakeServer) sent() [][]string {
 }
 
 // over returns a driver over one pipeline of c.
-func over(c adapter.Client) (*adapter.Commands, *adapter.Pipeline) {
-	d, p := new(adapter.Commands), adapter.NewPipeline(c)
-	d.To = func(string) *adapter.Pipeline { return p }
+func over(c adapter.Client) (*adapter.Driver, *adapter.Pipeline) {
+	d, p := new(adapter.Driver), adapter.NewPipeline(c)
+	d.Pipelines = p
 	return d, p
 }
 
 // call sends word, and demands it as the answer unless there is an error.
-func call(ctx context.Context, t *testing.T, d *adapter.Commands, word string) error {
+func call(ctx context.Context, t *testing.T, d *adapter.Driver, word string) error {
 	v, err := d.Do(ctx, "ECHO", word)
 	if err == nil && v != word {
 		t.Errorf("%s was answered %v", word, v)
@@ -100,7 +100,7 @@ func call(ctx context.Context, t *testing.T, d *adapter.Commands, word string) e
 
 // calls makes n calls in goroutines, one after another, and returns a function that waits for their
 // errors.
-func calls(ctx context.Context, t *testing.T, d *adapter.Commands, n int) (wait func() []error) {
+func calls(ctx context.Context, t *testing.T, d *adapter.Driver, n int) (wait func() []error) {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {

@@ -49,7 +49,7 @@ func NewShardedHub(open func(ctx context.Context) (Feed, error), s Shards) *Hub 
 	return h
 }
 
-// Delivery implements driver.Deliverer for a Hub of NewShardedHub: DeliverySharded while the
+// Delivery implements that of driver.Driver for a Hub of NewShardedHub: DeliverySharded while the
 // channel is subscribed at its master. For a channel without a subscription it depends on the last
 // reply to an SSUBSCRIBE of any channel. For another Hub it returns DeliveryPlain.
 func (h *Hub) Delivery(channel string) driver.Delivery {

@@ -14,8 +14,8 @@ func NewSlotPipelines(c Client) *SlotPipelines {
 	return p
 }
 
-// Of returns the pipeline of key.
-func (p *SlotPipelines) Of(key string) *Pipeline { return p[slot(key)/256] }
+// To returns the pipeline of key.
+func (p *SlotPipelines) To(key string) *Pipeline { return p[slot(key)/256] }
 
 // Close frees the timers of all.
 func (p *SlotPipelines) Close() {

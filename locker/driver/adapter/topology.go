@@ -56,7 +56,7 @@ func (t *Topology) To(key string) *Pipeline {
 			return m.byID[r.ID]
 		}
 	}
-	return t.parts.Of(key)
+	return t.parts.To(key)
 }
 
 // Master returns the range of slots that key is in, from an answer of the cluster that is newer than

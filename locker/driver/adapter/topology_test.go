@@ -189,7 +189,7 @@ func TestTopologyClose(t *testing.T) {
 			top.Close()
 		}
 		learn(t, top, "a")
-		d := &adapter.Commands{To: top.To}
+		d := &adapter.Driver{Pipelines: top}
 		left := time.Now().Add(3 * time.Second)
 		go func() { _, _ = d.SetNX(until(t, 3*time.Second, false), in5061, "v", time.Minute) }()
 		check.Advance(time.Second)

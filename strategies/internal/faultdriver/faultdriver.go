@@ -68,12 +68,6 @@ func (f *Driver) Sent() int {
 // WaitLate waits until what is executed late was executed.
 func (f *Driver) WaitLate() { f.late.Wait() }
 
-// Background passes on what adapter.Base of the real driver does.
-func (f *Driver) Background(run func(context.Context)) bool {
-	b, ok := f.Driver.(driver.Backgrounder)
-	return ok && b.Background(run)
-}
-
 func through[T any](ctx context.Context, f *Driver, call func(context.Context) (T, error)) (T, error) {
 	var zero T
 	switch fault := f.next(); {
@@ -117,7 +111,7 @@ func (f *Driver) Eval(ctx context.Context, s *driver.Script, keys, args []string
 	return through(ctx, f, func(ctx context.Context) (driver.Reply, error) { return f.Driver.Eval(ctx, s, keys, args) })
 }
 
-// EvalAcked implements driver.Acknowledger.
+// EvalAcked implements driver.Driver.
 func (f *Driver) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int,
 	timeout time.Duration) (driver.Reply, int, error) {
 	keys, args = append([]string(nil), keys...), append([]string(nil), args...)
@@ -131,7 +125,7 @@ func (f *Driver) EvalAcked(ctx context.Context, s *driver.Script, keys, args []s
 			r.acked = f.Acks(r.reply)
 			return r, err
 		}
-		r.reply, r.acked, err = f.Driver.(driver.Acknowledger).EvalAcked(ctx, s, keys, args, replicas, timeout) //nolint:errcheck // a test's
+		r.reply, r.acked, err = f.Driver.EvalAcked(ctx, s, keys, args, replicas, timeout)
 		return r, err
 	})
 	return r.reply, r.acked, err

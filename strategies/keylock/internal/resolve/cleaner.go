@@ -69,12 +69,7 @@ func newCleaner(drv driver.Driver) *cleaner {
 // start runs the cleaner as background work of its driver. If the driver is closing, start runs it
 // to its end instead: a call may still succeed.
 func (c *cleaner) start() {
-	b, ok := c.drv.(driver.Backgrounder)
-	if !ok {
-		go c.run(context.Background())
-		return
-	}
-	if !b.Background(c.run) {
+	if !c.drv.Background(c.run) {
 		closing, cancel := context.WithCancel(context.Background())
 		cancel()
 		c.run(closing)

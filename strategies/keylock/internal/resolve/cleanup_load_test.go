@@ -22,7 +22,6 @@ import (
 func TestCleanUpPassesAcquires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var client adapter.Commands
 		pipeline := adapter.NewPipeline(adapter.Client{
 			Connections: 10, Single: true, Send: func(_ context.Context, commands []*adapter.Command) {
 				time.Sleep(100 * time.Millisecond)
@@ -30,7 +29,7 @@ func TestCleanUpPassesAcquires(t *testing.T) {
 				commands[0].Answer(int64(1), nil)
 			},
 		})
-		client.To = func(string) *adapter.Pipeline { return pipeline }
+		client := &adapter.Driver{Pipelines: pipeline}
 		send := func(ctx context.Context) error {
 			_, err := client.Do(ctx, "PING")
 			return err
@@ -184,7 +183,8 @@ func TestCloseWaitsBesideARelease(t *testing.T) {
 			}
 			return true, nil
 		})
-		check.Must(t, s.BeginAcquire())
+		end, err := s.BeginAcquire()
+		check.Must(t, err)
 		closed := make(chan error, 1)
 		go func() { closed <- s.Close() }()
 		synctest.Wait()
@@ -193,7 +193,7 @@ func TestCloseWaitsBesideARelease(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		resolve.CleanUp(s, heldResidue("won", time.Second, func() { removed.Store(true) }))
-		s.EndAcquire()
+		end()
 		if err := <-closed; err != nil || !removed.Load() {
 			t.Errorf("Close: %v, the key of the acquire is removed: %v", err, removed.Load())
 		}

@@ -2,6 +2,7 @@ package resolve_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -17,7 +18,6 @@ var removal = driver.NewScript("remove")
 
 // server is a driver that answers the tries of clean-ups and notes when they came.
 type server struct {
-	driver.Driver
 	adapter.Base
 	reply func(ctx context.Context, key string, n int) (bool, error)
 	late  func() (bool, error) // what SetNX finds out after its ctx
@@ -34,7 +34,12 @@ func newServer(reply func(ctx context.Context, key string, n int) (bool, error))
 	return &server{reply: reply, start: time.Now(), tries: map[string]int{}}
 }
 
-func (s *server) Close() error { return s.Shutdown(nil) }
+func (s *server) Subscribe(context.Context, string) (driver.Subscription, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (s *server) Info() driver.Info { return driver.Info{} }
+func (s *server) Close() error      { return s.Shutdown(nil) }
 
 func (s *server) SetNX(ctx context.Context, _, _ string, _ time.Duration) (bool, error) {
 	return adapter.Await(ctx, s.late)

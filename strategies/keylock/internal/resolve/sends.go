@@ -50,8 +50,8 @@ type Sends struct {
 	// command that could not be sent within its Timeout is then resent too.
 	Patience context.Context //nolint:containedctx // a second context, of the same call
 
-	// Drainer, if not nil, ends the resending once its Close has begun.
-	Drainer driver.Drainer
+	// UntilClose, if not nil, ends the resending: that of the driver.
+	UntilClose context.Context //nolint:containedctx // as Patience
 
 	// N counts the sends, Open those of them whose reply did not arrive.
 	N, Open int
@@ -136,8 +136,11 @@ func ended(ctx context.Context) bool {
 // over reports whether no send may begin after delay.
 func (s *Sends) over(patience context.Context, delay time.Duration) bool {
 	return s.Limit > 0 && time.Since(s.First)+delay >= s.Limit || patience.Err() != nil ||
-		s.Drainer != nil && s.Drainer.Closing()
+		s.closing()
 }
+
+// closing reports whether Close of the driver has begun.
+func (s *Sends) closing() bool { return s.UntilClose != nil && s.UntilClose.Err() != nil }
 
 // addOpen counts a send whose reply did not arrive.
 func (s *Sends) addOpen(cmd Command, err error) {
@@ -186,9 +189,11 @@ func (s *Sends) classify(err error) error {
 	return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 }
 
-// giveUp returns err with its class and, if it was patience that ended, the reason of that.
+// giveUp returns err with its class and, if patience or Close ended the resending, the reason.
 func (s *Sends) giveUp(patience context.Context, err error) error {
 	switch ended := locker.ContextErr(patience); {
+	case ended == nil && s.closing():
+		err = fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	case ended == nil:
 	case s.Open == 0 && errors.Is(err, driver.ErrNotSent):
 		err = driver.NotSent(withDial(ended, err))

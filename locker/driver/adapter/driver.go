@@ -3,6 +3,7 @@ package adapter
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,18 +11,34 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Commands implements the methods of driver.Driver that send, over pipelines. An adapter embeds it
-// and sets To.
-type Commands struct {
+// Driver implements driver.Driver over pipelines and a [Hub]. An adapter fills in its fields, and
+// embeds it if a method is to do something else.
+type Driver struct {
 	Base
-	// To returns the pipeline to the server of key; "" for a script without keys. It asks nobody.
-	To func(key string) *Pipeline
+	// ClientInfo is what Info returns.
+	ClientInfo driver.Info
+	// Pipelines are what commands are sent through.
+	Pipelines Pipelines
+	// Hub has the subscriptions. If it is nil, Subscribe returns errors.ErrUnsupported.
+	Hub *Hub
+	// OneServer says that there is one server, for scripts and subscriptions: the number of
+	// receivers of a message is right.
+	OneServer bool
 
 	scripts ScriptCache
 }
 
+// Pipelines are those of all servers of a client. A [Pipeline] to the only server is one; so are
+// [Topology] and [SlotPipelines].
+type Pipelines interface {
+	// To returns the pipeline to the server of key; "" for a script without keys. It asks nobody.
+	To(key string) *Pipeline
+	// Close frees what the pipelines need to run.
+	Close()
+}
+
 // SetNX implements driver.Driver.
-func (d *Commands) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
+func (d *Driver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
 	c := newSetNX(key, value, strconv.FormatInt(ttl.Milliseconds(), 10))
 	if err := d.do(ctx, c); err != nil {
 		return false, err
@@ -43,7 +60,7 @@ func (c *Command) isSet() (bool, error) {
 }
 
 // Eval implements driver.Driver.
-func (d *Commands) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+func (d *Driver) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	numKeys := strconv.Itoa(len(keys))
 	return d.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
 		c := newScript(command, body, numKeys, keys, args)
@@ -62,10 +79,13 @@ func (c *Command) result() (driver.Reply, error) {
 	return driver.NewReply(c.reply)
 }
 
-// EvalAcked implements driver.Acknowledger.
-func (d *Commands) EvalAcked(
+// EvalAcked implements driver.Driver.
+func (d *Driver) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
+	if key := append(keys[:len(keys):len(keys)], "")[0]; !d.Pipelines.To(key).client.Waits {
+		return d.Base.EvalAcked(ctx, s, keys, args, replicas, timeout)
+	}
 	numKeys := strconv.Itoa(len(keys))
 	return d.scripts.EvalAcked(ctx, s, replicas, timeout,
 		func(command, body string, wait [2]string) (driver.Reply, int, error) {
@@ -79,7 +99,7 @@ func (d *Commands) EvalAcked(
 }
 
 // Do sends a command without keys, and returns what the client decoded.
-func (d *Commands) Do(ctx context.Context, words ...string) (any, error) {
+func (d *Driver) Do(ctx context.Context, words ...string) (any, error) {
 	c := &Command{Words: words}
 	err := d.do(ctx, c)
 	if err != nil {
@@ -89,15 +109,46 @@ func (d *Commands) Do(ctx context.Context, words ...string) (any, error) {
 }
 
 // do sends c.
-func (d *Commands) do(ctx context.Context, c *Command) error {
+func (d *Driver) do(ctx context.Context, c *Command) error {
 	if err := d.CheckOpen(); err != nil {
 		return err
 	}
-	return d.To(c.Key()).do(ctx, c)
+	return d.Pipelines.To(c.Key()).do(ctx, c)
+}
+
+// Subscribe implements driver.Driver.
+func (d *Driver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	if err := d.CheckOpen(); err != nil {
+		return nil, err
+	}
+	if d.Hub == nil {
+		return nil, errors.ErrUnsupported
+	}
+	return d.Hub.Subscribe(ctx, channel)
+}
+
+// Delivery implements driver.Driver.
+func (d *Driver) Delivery(channel string) driver.Delivery {
+	switch {
+	case d.OneServer:
+		return driver.DeliveryCounted
+	case d.Hub == nil:
+		return driver.DeliveryPlain
+	}
+	return d.Hub.Delivery(channel)
+}
+
+// Info implements driver.Driver.
+func (d *Driver) Info() driver.Info { return d.ClientInfo }
+
+// Close implements driver.Driver.
+func (d *Driver) Close() error {
+	defer d.Pipelines.Close()
+	return d.Shutdown(d.Hub)
 }
 
 // EvalMany implements driver.Batcher. Scripts that a server did not know are sent again by source.
-func (d *Commands) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+func (d *Driver) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
 	results := make([]driver.Result, len(calls))
 	all := make([]int, len(calls))
 	for i := range all {
@@ -115,13 +166,13 @@ func (d *Commands) EvalMany(ctx context.Context, calls []driver.Call) []driver.R
 }
 
 // round sends those calls that which indexes, together, and fills in their results.
-func (d *Commands) round(ctx context.Context, command string, body func(*driver.Script) string,
+func (d *Driver) round(ctx context.Context, command string, body func(*driver.Script) string,
 	calls []driver.Call, which []int, results []driver.Result) {
 	commands, pipelines := make([]*Command, len(which)), make([]*Pipeline, len(which))
 	for n, i := range which {
 		call := calls[i]
 		c := newScript(command, body(call.Script), strconv.Itoa(len(call.Keys)), call.Keys, call.Args)
-		commands[n], pipelines[n] = c, d.To(c.Key())
+		commands[n], pipelines[n] = c, d.Pipelines.To(c.Key())
 		if results[i].Err = cmp.Or(d.CheckOpen(), driver.NotSent(ctx.Err())); results[i].Err == nil {
 			c.began = time.Now()
 			pipelines[n].enqueue(ctx, c)

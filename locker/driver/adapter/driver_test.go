@@ -20,20 +20,20 @@ func TestCommands(t *testing.T) {
 	script := driver.NewScript("return 1")
 	type test struct {
 		answers []any // an error among them is one
-		call    func(ctx context.Context, d *adapter.Commands) (any, error)
+		call    func(ctx context.Context, d *adapter.Driver) (any, error)
 		words   string
 		want    any
 		failed  bool
 	}
-	set := func(ctx context.Context, d *adapter.Commands) (any, error) {
+	set := func(ctx context.Context, d *adapter.Driver) (any, error) {
 		return d.SetNX(ctx, "k", "v", 1500*time.Millisecond)
 	}
-	eval := func(ctx context.Context, d *adapter.Commands) (any, error) {
+	eval := func(ctx context.Context, d *adapter.Driver) (any, error) {
 		r, err := d.Eval(ctx, script, []string{"k", "q"}, []string{"a"})
 		n, _ := r.Int(0)
 		return n, err
 	}
-	acked := func(ctx context.Context, d *adapter.Commands) (any, error) {
+	acked := func(ctx context.Context, d *adapter.Driver) (any, error) {
 		_, n, err := d.EvalAcked(ctx, script, []string{"k"}, nil, 2, 1500*time.Millisecond)
 		return n, err
 	}
@@ -48,7 +48,7 @@ func TestCommands(t *testing.T) {
 		"no connection":              {[]any{errors.New("refused")}, set, "[SET k v NX PX 1500]", false, true},
 	}, func(t *testing.T, tt test) {
 		words := ""
-		d, p := over(adapter.Client{Connections: 2, Send: func(_ context.Context, commands []*adapter.Command) {
+		d, p := over(adapter.Client{Connections: 2, Waits: true, Send: func(_ context.Context, commands []*adapter.Command) {
 			c, answer := commands[0], tt.answers[0]
 			tt.answers = tt.answers[1:]
 			words = fmt.Sprint(c.Words)
@@ -77,7 +77,7 @@ func TestBegin(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]bool{"begun": true, "abandoned": false}, func(t *testing.T, begun bool) {
 		ended := make(chan struct{})
-		d, p := over(adapter.Client{Connections: 2, Send: func(ctx context.Context, commands []*adapter.Command) {
+		d, p := over(adapter.Client{Connections: 2, Waits: true, Send: func(ctx context.Context, commands []*adapter.Command) {
 			c := commands[0]
 			if begun {
 				check.Equal(t, "Begin", c.Begin(), true)
@@ -103,7 +103,7 @@ func TestBegin(t *testing.T) {
 // Each call of a batch has its own outcome, in their order; those that got NOSCRIPT are sent again.
 func TestEvalMany(t *testing.T) {
 	t.Parallel()
-	d, p := over(adapter.Client{Connections: 2, Send: func(_ context.Context, commands []*adapter.Command) {
+	d, p := over(adapter.Client{Connections: 2, Waits: true, Send: func(_ context.Context, commands []*adapter.Command) {
 		for _, c := range commands {
 			c.Begin()
 			switch {
@@ -183,7 +183,7 @@ func TestEvalAckedTravelsByItself(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		const replication = 30 * time.Millisecond
 		var largest atomic.Int32
-		d, p := over(adapter.Client{Connections: 128, Send: func(_ context.Context, commands []*adapter.Command) {
+		d, p := over(adapter.Client{Connections: 128, Waits: true, Send: func(_ context.Context, commands []*adapter.Command) {
 			for _, c := range commands {
 				c.Begin()
 				c.Answer(c.Key(), nil)
@@ -242,4 +242,26 @@ func TestEvalManyEndsAfterNoscript(t *testing.T) {
 		})
 		check.Error(t, "the call", results[0].Err, driver.ErrNotSent, context.DeadlineExceeded)
 	})
+}
+
+var _ driver.Driver = (*adapter.Driver)(nil)
+
+// What a client is not known to do is reported as unsupported, and nothing is sent for it.
+func TestDriverDefaults(t *testing.T) {
+	t.Parallel()
+	d, _ := over(adapter.Client{Send: func(context.Context, []*adapter.Command) { t.Error("something was sent") }})
+	for _, keys := range [][]string{nil, {"k"}} {
+		_, _, err := d.EvalAcked(t.Context(), driver.NewScript("return 1"), keys, nil, 1, time.Second)
+		check.Error(t, "EvalAcked", err, errors.ErrUnsupported, driver.ErrNotSent)
+	}
+	_, err := d.Subscribe(t.Context(), "c")
+	check.Error(t, "Subscribe", err, errors.ErrUnsupported)
+	check.Equal(t, "Delivery", d.Delivery("c"), driver.DeliveryPlain)
+	d.OneServer = true
+	check.Equal(t, "Delivery of one server", d.Delivery("c"), driver.DeliveryCounted)
+	d.ClientInfo = driver.Info{Client: "mine"}
+	check.Equal(t, "Info", d.Info(), driver.Info{Client: "mine"})
+	check.OK(t, d.Close())
+	check.Error(t, "Close again", d.Close(), driver.ErrClosed)
+	check.Error(t, "Subscribe after Close", check.ErrOf(d.Subscribe(t.Context(), "c")), driver.ErrClosed)
 }
