@@ -22,32 +22,13 @@ func (d *redigoDriver) open(ctx context.Context) (adapter.Feed, error) {
 	return dialFeed(ctx, false, func() (redis.Conn, error) { return d.dial(ctx) })
 }
 
-// dialFeed dials a feed, and closes one that comes too late for ctx.
+// dialFeed dials a feed.
 func dialFeed(ctx context.Context, sharded bool, dial func() (redis.Conn, error)) (adapter.Feed, error) {
-	type dialed struct {
-		conn redis.Conn
-		err  error
+	conn, err := adapter.AwaitConn(ctx, dial)
+	if err != nil {
+		return nil, explain(ctx, err)
 	}
-	ready := make(chan dialed)
-	go func() {
-		conn, err := dial()
-		select {
-		case ready <- dialed{conn, err}:
-		case <-ctx.Done():
-			if err == nil {
-				_ = conn.Close() // nobody waits for it
-			}
-		}
-	}()
-	select {
-	case got := <-ready:
-		if got.err != nil {
-			return nil, explain(ctx, got.err)
-		}
-		return feed{got.conn, sharded}, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return feed{conn, sharded}, nil
 }
 
 // dial opens a connection that no pool manages.

@@ -11,8 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-var errNoMaster = errors.New("redigo: the slot has no master")
-
 // nodeTimeout is how long a node has to report what it knows of the cluster.
 const nodeTimeout = time.Second
 
@@ -20,10 +18,7 @@ const nodeTimeout = time.Second
 func (d *redigoDriver) shards(t *adapter.Topology) adapter.Shards {
 	return adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
-			r, found, err := t.Master(ctx, channel, fresh)
-			if err == nil && !found {
-				err = errNoMaster
-			}
+			r, err := t.Master(ctx, channel, fresh)
 			return r.ID, err
 		},
 		Open: func(ctx context.Context, master, channel string) (adapter.Feed, error) {

@@ -46,16 +46,11 @@ func (d *valkeyDriver) open(ctx context.Context) (adapter.Feed, error) {
 func (d *valkeyDriver) shards(t *adapter.Topology) adapter.Shards {
 	return adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
-			r, found, err := t.Master(ctx, channel, fresh)
-			switch {
-			case err != nil:
-				return "", err
-			case !found:
-				return "", errNoMaster
-			case r.Addr == "":
-				return "", errors.ErrUnsupported
+			r, err := t.Master(ctx, channel, fresh)
+			if err == nil && r.Addr == "" {
+				err = errors.ErrUnsupported
 			}
-			return r.Addr, nil
+			return r.Addr, err
 		},
 		Open: func(ctx context.Context, master, _ string) (adapter.Feed, error) {
 			client := d.client.Nodes()[master]
@@ -229,5 +224,4 @@ func subscriberError(err error) error {
 var (
 	errGone       = errors.New("valkey: the subscriber connection is gone")
 	errNoTopology = errors.New("valkey: no node reported the cluster's slots")
-	errNoMaster   = errors.New("valkey: the slot has no master")
 )

@@ -3,84 +3,71 @@ package respdriver
 import (
 	"context"
 	"errors"
-	"maps"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// node is where commands are sent.
-type node struct {
-	addr   string
-	asking bool // send ASKING first
-}
-
-// addrOf returns the address of the node that has keys, as far as it is known. It is empty if the
-// Sentinels know it.
-func (d *Driver) addrOf(keys []string) string {
-	if d.cfg.MasterName != "" {
-		return ""
-	}
+// addrOf returns the address of the server of key, as far as it is known.
+func (d *Driver) addrOf(ctx context.Context, key string) string {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(keys) > 0 {
-		if addr, known := d.slots[redistest.Slot(keys[0])]; known {
-			return addr
+	addr, stale := d.cfg.Addrs[d.next%len(d.cfg.Addrs)], d.stale
+	d.mu.Unlock()
+	if d.topology != nil && key != "" {
+		if r, err := d.topology.Master(ctx, key, stale); err == nil && r.Addr != "" {
+			return r.Addr
 		}
 	}
-	return d.cfg.Addrs[d.next%len(d.cfg.Addrs)]
+	return addr
 }
 
-// redirect returns the node that a MOVED or ASK reply names, and remembers that of a MOVED.
-func (d *Driver) redirect(reply resp.Error) (to node, redirected bool) {
-	code, rest, _ := strings.Cut(string(reply), " ")
-	slot, addr, _ := strings.Cut(rest, " ")
-	n, err := strconv.Atoi(slot)
-	switch {
-	case !d.cfg.Cluster || err != nil:
-		return node{}, false
-	case code == "ASK":
-		return node{addr: addr, asking: true}, true
-	case code == "MOVED":
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.slots[n] = addr
-		return node{addr: addr}, true
-	default:
-		return node{}, false
-	}
-}
-
-// forget drops what is known about a node of a cluster that did not answer: others may have taken
-// over its slots.
-func (d *Driver) forget(addr string) {
+// distrust is called when the server at addr did not answer: another may have its slots by now.
+func (d *Driver) distrust(addr string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.DeleteFunc(d.slots, func(_ int, to string) bool { return to == addr })
-	if d.cfg.Cluster && addr == d.cfg.Addrs[d.next%len(d.cfg.Addrs)] {
+	d.stale = time.Now()
+	if addr == d.cfg.Addrs[d.next%len(d.cfg.Addrs)] {
 		d.next++
 	}
 }
 
-// masterOf returns the address of the node that has the slot of channel. It asks for the slots of
-// the cluster where what it knows is older than fresh, or than five seconds.
-func (d *Driver) masterOf(ctx context.Context, channel string, fresh time.Time) (string, error) {
-	if now := time.Now(); d.asked.Before(fresh) || now.Sub(d.asked) > 5*time.Second {
-		reply, err := d.do(ctx, nil, "CLUSTER", "SLOTS")
-		if err != nil {
-			return "", err
+// redirect returns the address of the node that a MOVED or ASK names. They prove that the command
+// was not executed. to is empty for another error.
+func (d *Driver) redirect(err error) (to string, asking bool) {
+	reply, refused := errors.AsType[*driver.ServerError](err)
+	if d.topology == nil || !refused || reply.Code() != "MOVED" && reply.Code() != "ASK" {
+		return "", false
+	}
+	return reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:], reply.Code() == "ASK" // ASK 3999 127.0.0.1:6381
+}
+
+// askTimeout is how long a node has to report the slots.
+const askTimeout = time.Second
+
+// askSlots asks a node for the slots of the cluster.
+func (d *Driver) askSlots(ctx context.Context) (adapter.Slots, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	addr := d.addrOf(ctx, "")
+	conn, err := d.dial(ctx, addr)
+	if err == nil {
+		defer conn.Close() //nolint:errcheck // it was only read
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		var reply any
+		if reply, err = do(conn, "CLUSTER", "SLOTS"); err == nil {
+			return adapter.ParseSlots(reply), nil
 		}
-		d.masters, d.asked = adapter.ParseSlots(reply), now
 	}
-	r, found := d.masters.Of(channel)
-	if !found {
-		return "", errors.New("the slot of " + channel + " has no master")
-	}
-	return r.Addr, nil
+	d.distrust(addr)
+	return nil, err
+}
+
+// masterOf returns the address of the master that has the slot of channel.
+func (d *Driver) masterOf(ctx context.Context, channel string, fresh time.Time) (string, error) {
+	r, err := d.topology.Master(ctx, channel, fresh)
+	return r.Addr, err
 }
 
 // openShard connects a feed for SSUBSCRIBE to the master at addr.

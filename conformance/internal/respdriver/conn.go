@@ -9,7 +9,6 @@ import (
 	"net"
 
 	"github.com/holdfast-go/holdfast/internal/resp"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
@@ -23,9 +22,6 @@ func (d *Driver) conn(ctx context.Context, addr string) (*resp.Conn, error) {
 		return c, nil
 	}
 	d.mu.Unlock()
-	if d.cfg.MasterName != "" {
-		return d.dialMaster(ctx)
-	}
 	return d.dial(ctx, addr)
 }
 
@@ -40,65 +36,89 @@ func (d *Driver) putBack(addr string, c *resp.Conn) {
 	d.idle[addr] = append(d.idle[addr], c)
 }
 
-// dialMaster asks the Sentinels for the master, one after the other, and connects to it.
-func (d *Driver) dialMaster(ctx context.Context) (*resp.Conn, error) {
-	var errs []error
-	for _, addr := range d.cfg.Addrs {
-		sentinel, err := d.connect(ctx, addr)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+// Close implements driver.Driver. It closes the idle connections too.
+func (d *Driver) Close() error {
+	err := d.Driver.Close()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, conns := range d.idle {
+		for _, c := range conns {
+			err = errors.Join(err, c.Close())
 		}
-		reply, err := sentinel.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", d.cfg.MasterName)
-		if err := errors.Join(err, sentinel.Close()); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if pair, _ := reply.([]any); len(pair) == 2 {
-			return d.dial(ctx, net.JoinHostPort(fmt.Sprint(pair[0]), fmt.Sprint(pair[1])))
-		}
-		errs = append(errs, fmt.Errorf("sentinel %s knows no master %q", addr, d.cfg.MasterName))
 	}
-	return nil, errors.Join(errs...)
+	clear(d.idle)
+	return err
 }
 
-// dial connects and logs in.
-func (d *Driver) dial(ctx context.Context, addr string) (*resp.Conn, error) {
-	c, err := d.connect(ctx, addr)
-	if err != nil || d.cfg.Password == "" {
+// dial connects to the server at addr, or to the master that the Sentinels name, and logs in.
+func (d *Driver) dial(ctx context.Context, addr string) (c *resp.Conn, err error) {
+	if d.cfg.MasterName != "" {
+		if addr, err = d.askSentinels(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if c, err = d.connect(ctx, addr); err != nil || d.cfg.Password == "" {
 		return c, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
-	if _, err := c.Do("AUTH", cmp.Or(d.cfg.Username, "default"), d.cfg.Password); err != nil {
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	if _, err := do(c, "AUTH", cmp.Or(d.cfg.Username, "default"), d.cfg.Password); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
-// connect opens a connection.
+// askSentinels asks one Sentinel after the other for the address of the master.
+func (d *Driver) askSentinels(ctx context.Context) (addr string, err error) {
+	for _, sentinel := range d.cfg.Addrs {
+		c, dialErr := d.connect(ctx, sentinel)
+		if dialErr != nil {
+			err = errors.Join(err, dialErr)
+			continue
+		}
+		reply, refusal := do(c, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", d.cfg.MasterName)
+		_ = c.Close() // it has answered
+		if pair, _ := reply.([]any); len(pair) == 2 {
+			return net.JoinHostPort(fmt.Sprint(pair[0]), fmt.Sprint(pair[1])), nil
+		}
+		err = errors.Join(err, fmt.Errorf("sentinel %s names no master %q: %w", sentinel, d.cfg.MasterName,
+			cmp.Or(refusal, errors.New("it does not know it"))))
+	}
+	return "", err
+}
+
+// connect opens a connection. It does not wait for a dialer that ignores ctx.
 func (d *Driver) connect(ctx context.Context, addr string) (*resp.Conn, error) {
-	dial, cfg := d.cfg.Dial, d.cfg.TLS
+	dial := d.cfg.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	tcp, err := adapter.Await(ctx, func() (net.Conn, error) { return dial(ctx, "tcp", addr) })
-	if pending, ok := errors.AsType[*driver.PendingError](err); ok {
-		pending.OnAnswer(func(late any, err error) {
-			if err == nil {
-				_ = late.(net.Conn).Close() // it came too late
-			}
-		})
+	tcp, err := adapter.AwaitConn(ctx, func() (net.Conn, error) { return dial(ctx, "tcp", addr) })
+	if err != nil || d.cfg.TLS == nil {
+		return resp.NewConn(tcp), err
 	}
-	if err != nil {
-		return nil, err
-	}
-	if cfg == nil {
-		return resp.NewConn(tcp), nil
-	}
-	secure := tls.Client(tcp, cfg)
+	secure := tls.Client(tcp, d.cfg.TLS)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(err, secure.Close())
 	}
 	return resp.NewConn(secure), nil
+}
+
+// do sends a command and returns its reply.
+func do(c *resp.Conn, words ...any) (any, error) {
+	if err := c.Send(words...); err != nil {
+		return nil, err
+	}
+	return receive(c)
+}
+
+// receive returns the next reply. An error reply is a *driver.ServerError.
+func receive(c *resp.Conn) (any, error) {
+	v, err := c.Receive()
+	if err != nil {
+		return nil, err
+	}
+	if text, refused := v.Any().(resp.Error); refused {
+		return nil, adapter.NewServerError(string(text), text)
+	}
+	return v.Any(), nil
 }

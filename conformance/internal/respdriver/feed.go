@@ -9,11 +9,7 @@ import (
 
 // open connects a feed for the Hub.
 func (d *Driver) open(ctx context.Context) (adapter.Feed, error) {
-	if d.cfg.MasterName != "" {
-		c, err := d.dialMaster(ctx)
-		return feed{Conn: c}, err
-	}
-	c, err := d.dial(ctx, d.cfg.Addrs[0])
+	c, err := d.dial(ctx, d.addrOf(ctx, ""))
 	return feed{Conn: c}, err
 }
 

@@ -1,13 +1,12 @@
 // Package respdriver is a complete adapter without a client library; package resp, which encodes
 // commands and decodes replies, takes the place of one. It is the model of
 // docs/writing-a-provider.md. The tests of the conformance suite run on it, so that they test the
-// suite and not a client. It is not optimized.
+// suite and not a client.
 package respdriver
 
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -30,18 +29,14 @@ type Config struct {
 
 // Driver implements driver.Driver.
 type Driver struct {
-	adapter.Base
-	cfg     Config
-	scripts adapter.ScriptCache
-	hub     *adapter.Hub
+	adapter.Driver
+	cfg      Config
+	topology *adapter.Topology // nil: not a cluster
 
 	mu    sync.Mutex
 	idle  map[string][]*resp.Conn // by address
-	slots map[int]string          // addresses of nodes, from MOVED replies
-	next  int                     // index in cfg.Addrs of the node to ask about unknown slots
-
-	masters adapter.Slots // as of asked; masterOf's alone
-	asked   time.Time
+	next  int                     // index in cfg.Addrs of the node for commands without a key
+	stale time.Time               // what the topology learned before this is not relied on
 }
 
 var (
@@ -51,105 +46,87 @@ var (
 
 // New returns a Driver. It connects when it is used.
 func New(cfg Config) *Driver {
-	d := &Driver{cfg: cfg, idle: map[string][]*resp.Conn{}, slots: map[int]string{}}
-	d.hub = adapter.NewHub(d.open)
+	d := &Driver{cfg: cfg, idle: map[string][]*resp.Conn{}}
+	d.ClientInfo = driver.Info{Client: "resp", Address: strings.Join(cfg.Addrs, ",")}
+	c := adapter.Client{Connections: 64, Waits: true, Send: d.send}
 	if cfg.Cluster {
-		d.hub = adapter.NewShardedHub(d.open, adapter.Shards{Master: d.masterOf, Open: d.openShard})
+		d.topology = adapter.NewTopology(func() adapter.Client { return c }, d.askSlots, d.Background)
+		d.Pipelines = d.topology
+		d.Hub = adapter.NewShardedHub(d.open, adapter.Shards{Master: d.masterOf, Open: d.openShard})
+	} else {
+		d.Pipelines, d.Hub, d.OneServer = adapter.NewPipeline(c), adapter.NewHub(d.open), true
 	}
 	return d
 }
 
-// SetNX implements driver.Driver.
-func (d *Driver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	reply, err := d.do(ctx, []string{key}, "SET", key, value, "NX", "PX", ttl.Milliseconds())
-	return reply == "OK", err
-}
-
-// Eval implements driver.Driver.
-func (d *Driver) Eval(
-	ctx context.Context, s *driver.Script, keys, args []string,
-) (driver.Reply, error) {
-	return d.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
-		reply, err := d.do(ctx, keys, evalArgs(command, body, keys, args)...)
-		if err != nil {
-			return driver.Reply{}, err
-		}
-		return driver.NewReply(reply)
-	})
-}
-
-// evalArgs returns EVAL or EVALSHA with its arguments.
-func evalArgs(command, body string, keys, args []string) []any {
-	words := []any{command, body, len(keys)}
-	for _, list := range [][]string{keys, args} {
-		for _, word := range list {
-			words = append(words, word)
+// send implements adapter.Client.
+func (d *Driver) send(ctx context.Context, commands []*adapter.Command) {
+	d.sendTo(ctx, d.addrOf(ctx, commands[0].Key()), false, commands)
+	for _, c := range commands {
+		for to, asking := d.redirect(c.Err()); to != ""; to, asking = d.redirect(c.Err()) {
+			d.sendTo(ctx, to, asking, []*adapter.Command{c})
 		}
 	}
-	return words
 }
 
-// EvalAcked implements driver.Driver.
-func (d *Driver) EvalAcked(
-	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
-) (driver.Reply, int, error) {
-	send := func(command, body string, wait [2]string) (driver.Reply, int, error) {
-		eval := evalArgs(command, body, keys, args)
-		replies, err := d.doAll(ctx, keys, eval, []any{"WAIT", wait[0], wait[1]})
-		if err != nil {
-			return driver.Reply{}, 0, err
+// sendTo sends commands to the server at addr. The connection is closed when ctx ends. asking makes
+// a node of a cluster serve a slot that it is about to get.
+func (d *Driver) sendTo(ctx context.Context, addr string, asking bool, commands []*adapter.Command) {
+	conn, err := d.conn(ctx, addr)
+	if err != nil {
+		d.distrust(addr)
+		for _, c := range commands {
+			c.Answer(nil, driver.NotSent(err))
 		}
-		var waitErr error
-		if text, refused := replies[1].(resp.Error); refused {
-			waitErr = adapter.NewServerError(string(text), text)
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	if asking {
+		_, err = do(conn, "ASKING")
+	}
+	if err == nil {
+		err = exchange(conn, commands)
+	} else {
+		commands[0].Answer(nil, driver.NotSent(err))
+	}
+	if stop() && err == nil {
+		d.putBack(addr, conn)
+		return
+	}
+	_ = conn.Close()
+	d.distrust(addr)
+}
+
+// exchange writes commands, and reads as many replies. It returns an error if the connection is
+// broken. Then the outcome of what has no reply is unknown.
+func exchange(conn *resp.Conn, commands []*adapter.Command) (broken error) {
+	var begun []*adapter.Command
+	for _, c := range commands {
+		if !c.Begin() {
+			continue // its caller has left
 		}
-		return adapter.AckedReply(replies[0], nil, replies[1], waitErr)
-	}
-	return d.scripts.EvalAcked(ctx, s, replicas, timeout, send)
-}
-
-// EvalMany implements driver.Batcher, with a connection for each call.
-func (d *Driver) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	results := make([]driver.Result, len(calls))
-	var wg sync.WaitGroup
-	for i, c := range calls {
-		wg.Go(func() { results[i].Reply, results[i].Err = d.Eval(ctx, c.Script, c.Keys, c.Args) })
-	}
-	wg.Wait()
-	return results
-}
-
-// Subscribe implements driver.Driver.
-func (d *Driver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := d.CheckOpen(); err != nil {
-		return nil, err
-	}
-	return d.hub.Subscribe(ctx, channel)
-}
-
-// Delivery implements driver.Driver.
-func (d *Driver) Delivery(channel string) driver.Delivery {
-	if d.cfg.Cluster {
-		return d.hub.Delivery(channel)
-	}
-	return driver.DeliveryCounted
-}
-
-// Info implements driver.Driver.
-func (d *Driver) Info() driver.Info {
-	return driver.Info{Client: "resp", Address: strings.Join(d.cfg.Addrs, ",")}
-}
-
-// Close implements driver.Driver.
-func (d *Driver) Close() error {
-	err := d.Shutdown(d.hub)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, conns := range d.idle {
-		for _, c := range conns {
-			err = errors.Join(err, c.Close())
+		begun = append(begun, c)
+		if broken == nil {
+			broken = conn.Send(c.Any()...)
+		}
+		if broken == nil && c.HasWait() {
+			broken = conn.Send("WAIT", c.Wait[0], c.Wait[1])
 		}
 	}
-	clear(d.idle)
-	return err
+	receive := func() (reply any, err error) {
+		if broken != nil {
+			return nil, broken
+		}
+		if reply, err = receive(conn); err != nil && driver.CodeOf(err) == "" {
+			broken = err
+		}
+		return reply, err
+	}
+	for _, c := range begun {
+		c.Answer(receive())
+		if c.HasWait() {
+			c.AnswerWait(receive())
+		}
+	}
+	return broken
 }

@@ -2,6 +2,8 @@ package adapter
 
 import (
 	"context"
+	"errors"
+	"io"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -21,6 +23,19 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 		return zero, driver.NotSent(err)
 	}
 	return await(ctx, done, call)
+}
+
+// AwaitConn is Await for a call that opens a connection. It closes one that comes too late.
+func AwaitConn[C io.Closer](ctx context.Context, open func() (C, error)) (C, error) {
+	conn, err := Await(ctx, open)
+	if pending, ok := errors.AsType[*driver.PendingError](err); ok {
+		pending.OnAnswer(func(late any, err error) {
+			if err == nil {
+				_ = late.(io.Closer).Close() //nolint:errcheck // it is a C
+			}
+		})
+	}
+	return conn, err
 }
 
 func await[T any](ctx context.Context, done <-chan struct{}, call func() (T, error)) (T, error) {

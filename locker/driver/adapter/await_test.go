@@ -133,3 +133,39 @@ func TestAwaitTellsTheLateAnswer(t *testing.T) {
 		}
 	})
 }
+
+// closer counts how often it is closed.
+type closer struct{ closed atomic.Int32 }
+
+func (c *closer) Close() error { c.closed.Add(1); return nil }
+
+// A connection that comes too late is closed, and no other.
+func TestAwaitConn(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		takes  time.Duration
+		err    error
+		closed int32
+	}
+	refused := errors.New("refused")
+	check.EachInFakeTime(t, map[string]test{
+		"in time": {takes: time.Second}, "too late": {takes: 5 * time.Second, closed: 1},
+		"refused": {takes: time.Second, err: refused}, "refused too late": {takes: 5 * time.Second, err: refused},
+	}, func(t *testing.T, tt test) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		c := new(closer)
+		got, err := adapter.AwaitConn(ctx, func() (*closer, error) {
+			check.Advance(tt.takes)
+			return c, tt.err
+		})
+		switch {
+		case tt.takes > 2*time.Second:
+			check.Error(t, "AwaitConn", err, context.DeadlineExceeded)
+		case got != c || !errors.Is(err, tt.err):
+			t.Errorf("AwaitConn: %p, %v; want %p, %v", got, err, c, tt.err)
+		}
+		<-time.After(time.Minute)
+		check.Equal(t, "closed", c.closed.Load(), tt.closed)
+	})
+}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -23,71 +21,29 @@ type replyError string
 
 func (e replyError) Error() string { return string(e) }
 
-// toyDriver is a driver.Driver over a client.
-type toyDriver struct {
-	adapter.Base
-	client  client
-	scripts adapter.ScriptCache
-	hub     *adapter.Hub
-}
-
 // New returns a driver that sends through c.
 func New(c client) (driver.Driver, error) {
 	if c == nil {
 		return nil, driver.Invalid("New client", "nil", "a client")
 	}
-	return &toyDriver{client: c, hub: adapter.NewHub(c.OpenFeed)}, nil
-}
-
-// send sends a command and converts its reply. The conversion is part of the awaited call, so that
-// a late answer has the type that strategies expect.
-func send[T any](
-	ctx context.Context, d *toyDriver, convert func(reply any) (T, error), args ...string,
-) (T, error) {
-	var zero T
-	if err := d.CheckOpen(); err != nil {
-		return zero, err
+	one := adapter.Client{
+		Connections: 16, Single: true,
+		Send: func(_ context.Context, commands []*adapter.Command) {
+			if command := commands[0]; command.Begin() {
+				reply, err := c.Do(command.Words...)
+				if text, refused := errors.AsType[replyError](err); refused {
+					err = adapter.NewServerError(string(text), err)
+				}
+				command.Answer(reply, err)
+			}
+		},
 	}
-	return adapter.Await(ctx, func() (T, error) {
-		v, err := d.client.Do(args...)
-		if text, refused := errors.AsType[replyError](err); refused {
-			return zero, adapter.NewServerError(string(text), err)
-		}
-		if err != nil {
-			return zero, err
-		}
-		return convert(v)
-	})
+	return &adapter.Driver{
+		ClientInfo: driver.Info{Client: "toy"},
+		Pipelines:  adapter.NewPipeline(one),
+		Hub:        adapter.NewHub(c.OpenFeed),
+	}, nil
 }
-
-func (d *toyDriver) SetNX(
-	ctx context.Context, key, value string, ttl time.Duration,
-) (bool, error) {
-	isOK := func(reply any) (bool, error) { return reply == "OK", nil }
-	ms := strconv.FormatInt(ttl.Milliseconds(), 10)
-	return send(ctx, d, isOK, "SET", key, value, "NX", "PX", ms)
-}
-
-func (d *toyDriver) Eval(
-	ctx context.Context, s *driver.Script, keys, args []string,
-) (driver.Reply, error) {
-	return d.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
-		words := slices.Concat([]string{command, body, strconv.Itoa(len(keys))}, keys, args)
-		return send(ctx, d, driver.NewReply, words...)
-	})
-}
-
-func (d *toyDriver) Subscribe(
-	ctx context.Context, channel string,
-) (driver.Subscription, error) {
-	if err := d.CheckOpen(); err != nil {
-		return nil, err
-	}
-	return d.hub.Subscribe(ctx, channel)
-}
-
-func (d *toyDriver) Info() driver.Info { return driver.Info{Client: "toy"} }
-func (d *toyDriver) Close() error      { return d.Shutdown(d.hub) }
 
 // An adapter of a client whose calls ignore contexts.
 func Example() {

@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -59,17 +60,22 @@ func (t *Topology) To(key string) *Pipeline {
 	return t.parts.To(key)
 }
 
+var errNoMaster = errors.New("driver: the slot has no master")
+
 // Master returns the range of slots that key is in, from an answer of the cluster that is newer than
 // fresh.
-func (t *Topology) Master(ctx context.Context, key string, fresh time.Time) (r SlotRange, found bool, err error) {
+func (t *Topology) Master(ctx context.Context, key string, fresh time.Time) (r SlotRange, err error) {
 	m := t.masters.Load()
 	if m == nil || m.asked.Before(fresh) {
 		if m, err = t.learn(ctx); err != nil {
-			return SlotRange{}, false, err
+			return SlotRange{}, err
 		}
 	}
-	r, found = m.slots.Of(key)
-	return r, found, nil
+	r, found := m.slots.Of(key)
+	if !found {
+		return SlotRange{}, errNoMaster
+	}
+	return r, nil
 }
 
 // learn asks the cluster. Masters that were known before keep their pipelines, also while they have no
