@@ -91,14 +91,10 @@ func (f feed) Next() (adapter.Event, error) {
 		if refusal, refused := v.Any().(resp.Error); refused {
 			return adapter.Event{Kind: adapter.Refused, Err: outcome(refusal)}, nil
 		}
-		words := v.Args()
-		switch words[0] {
-		case "subscribe":
-			return adapter.Event{Kind: adapter.Subscribed, Channel: words[1]}, nil
-		case "unsubscribe":
-			return adapter.Event{Kind: adapter.Unsubscribed, Channel: words[1]}, nil
-		case "message":
-			return adapter.Event{Kind: adapter.Message, Channel: words[1]}, nil
+		if words := v.Args(); len(words) == 3 {
+			if ev, ok := adapter.NewEvent(words[0], words[1]); ok {
+				return ev, nil
+			}
 		}
 	}
 }

@@ -154,11 +154,8 @@ func (f *feed) Next() (adapter.Event, error) {
 		case *redis.Message:
 			return adapter.Event{Kind: adapter.Message, Channel: got.Channel}, nil
 		case *redis.Subscription:
-			switch got.Kind {
-			case "subscribe", "ssubscribe":
-				return adapter.Event{Kind: adapter.Subscribed, Channel: got.Channel}, nil
-			case "unsubscribe", "sunsubscribe":
-				return adapter.Event{Kind: adapter.Unsubscribed, Channel: got.Channel}, nil
+			if ev, ok := adapter.NewEvent(got.Kind, got.Channel); ok {
+				return ev, nil
 			}
 		}
 	}

@@ -86,13 +86,8 @@ func (f feed) Next() (adapter.Event, error) {
 		}
 		kind, _ := redis.String(push[0], nil)
 		channel, _ := redis.String(push[1], nil)
-		switch kind {
-		case "message", "smessage":
-			return adapter.Event{Kind: adapter.Message, Channel: channel}, nil
-		case "subscribe", "ssubscribe":
-			return adapter.Event{Kind: adapter.Subscribed, Channel: channel}, nil
-		case "unsubscribe", "sunsubscribe":
-			return adapter.Event{Kind: adapter.Unsubscribed, Channel: channel}, nil
+		if ev, ok := adapter.NewEvent(kind, channel); ok {
+			return ev, nil
 		}
 	}
 }

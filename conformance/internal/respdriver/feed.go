@@ -36,17 +36,10 @@ func (f feed) Next() (adapter.Event, error) {
 			err := adapter.NewServerError(string(text), text)
 			return adapter.Event{Kind: adapter.Refused, Err: err}, nil
 		}
-		words := v.Args()
-		if len(words) != 3 {
-			continue
-		}
-		switch words[0] {
-		case "subscribe", "ssubscribe":
-			return adapter.Event{Kind: adapter.Subscribed, Channel: words[1]}, nil
-		case "unsubscribe", "sunsubscribe":
-			return adapter.Event{Kind: adapter.Unsubscribed, Channel: words[1]}, nil
-		case "message", "smessage":
-			return adapter.Event{Kind: adapter.Message, Channel: words[1]}, nil
+		if words := v.Args(); len(words) == 3 {
+			if ev, ok := adapter.NewEvent(words[0], words[1]); ok {
+				return ev, nil
+			}
 		}
 	}
 }

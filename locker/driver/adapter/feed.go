@@ -39,3 +39,17 @@ type Feed interface {
 	// return. It may be called more than once, by several goroutines.
 	Close() error
 }
+
+// NewEvent returns the Event of a message of the server: its kind, such as "subscribe" or
+// "smessage", and its channel. ok is false for a message of another kind.
+func NewEvent(kind, channel string) (ev Event, ok bool) {
+	switch kind {
+	case "subscribe", "ssubscribe":
+		return Event{Kind: Subscribed, Channel: channel}, true
+	case "unsubscribe", "sunsubscribe":
+		return Event{Kind: Unsubscribed, Channel: channel}, true
+	case "message", "smessage":
+		return Event{Kind: Message, Channel: channel}, true
+	}
+	return Event{}, false
+}
