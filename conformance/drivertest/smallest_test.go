@@ -50,7 +50,7 @@ func (c client) send(_ context.Context, commands []*adapter.Command) {
 		command.Answer(nil, outcome(err)) // not sent, since it did not Begin
 		return
 	}
-	defer conn.Close() //nolint:errcheck // it has answered, or is broken
+	defer conn.Close()
 	if command.Begin() {
 		_ = conn.SetDeadline(time.Now().Add(timeout)) // it fails on a broken connection
 		reply, err := conn.Do(command.Any()...)

@@ -58,7 +58,7 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 	if l.spec.Shared || l.spec.Queue {
 		a.waiter = waiterOf(ctx, req)
 	}
-	a.sends.UntilClose = l.drv.UntilClose()
+	a.sends.UntilClose = l.drv.UntilClose() //nolint:fatcontext // not derived from another
 	a.sends.Timeout, a.sends.Limit, a.sends.Urgent = a.timeout, resolve.OpenFor(a.ttl), a.resumes()
 	if req.NoWait && req.MaxWait == 0 {
 		a.sends.Limit = a.timeout

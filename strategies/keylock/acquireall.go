@@ -141,7 +141,7 @@ func (b *keyBatch) colocated() bool {
 
 // prepare sets what is sent, and for how long.
 func (b *keyBatch) prepare() {
-	b.sends.UntilClose = b.l.drv.UntilClose()
+	b.sends.UntilClose = b.l.drv.UntilClose() //nolint:fatcontext // not derived from another
 	b.sends.Timeout, b.sends.Limit = b.attempts[0].sends.Timeout, b.attempts[0].sends.Limit
 	for i, a := range b.attempts {
 		b.sends.Timeout, b.sends.Limit = min(b.sends.Timeout, a.sends.Timeout), min(b.sends.Limit, a.sends.Limit)

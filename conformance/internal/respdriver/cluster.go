@@ -53,7 +53,7 @@ func (d *Driver) askSlots(ctx context.Context) (adapter.Slots, error) {
 	addr := d.addrOf(ctx, "")
 	conn, err := d.dial(ctx, addr)
 	if err == nil {
-		defer conn.Close() //nolint:errcheck // it was only read
+		defer conn.Close()
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 		var reply any
 		if reply, err = do(conn, "CLUSTER", "SLOTS"); err == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,7 +84,7 @@ func (c *Command) result() (driver.Reply, error) {
 func (d *Driver) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
-	if key := append(keys[:len(keys):len(keys)], "")[0]; !d.Pipelines.To(key).client.Waits {
+	if key := append(slices.Clip(keys), "")[0]; !d.Pipelines.To(key).client.Waits {
 		return d.Base.EvalAcked(ctx, s, keys, args, replicas, timeout)
 	}
 	numKeys := strconv.Itoa(len(keys))
