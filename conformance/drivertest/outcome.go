@@ -434,7 +434,7 @@ func (t *caseT) stuckWhileConnecting(place string, before int) (drv driver.Drive
 // hopelessDeadlineSlowsNobody makes many concurrent calls over a slow link, before and after a few
 // that cannot be answered in time.
 func hopelessDeadlineSlowsNobody(t *caseT) {
-	const workers, calls, link = 64, 5, 50 * time.Millisecond
+	const workers, calls, link = 40, 3, 50 * time.Millisecond
 	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	p.Latency(link)

@@ -63,6 +63,15 @@ func (t *caseT) begin(n int, f func(i int)) *sync.WaitGroup {
 	return &all
 }
 
+// trusted makes calls until the adapter trusts its connections: rueidis' is careful at first.
+func (t *caseT) trusted(drv driver.Driver) {
+	t.Helper()
+	key := t.Key()
+	for range 100 {
+		t.OK(setNX.send(t.Ctx, drv, key), "a call")
+	}
+}
+
 // keys returns n keys.
 func (t *caseT) keys(n int) []string {
 	keys := make([]string, n)
@@ -157,7 +166,7 @@ func (t *caseT) consistent(p *faultproxy.Proxy, keys []string, answers []answer)
 
 // callsGetTheirOwnAnswers makes calls of different kinds, whose answers are all different.
 func callsGetTheirOwnAnswers(t *caseT) {
-	const calls = 200
+	const calls = 105
 	drv := t.Driver()
 	echo, raising := script(`return {KEYS[1], ARGV[1]}`), script(`error('raised <' .. ARGV[1] .. '>')`)
 	refusing := script(`return redis.error_reply('MYCODE of ' .. ARGV[1])`)
@@ -309,8 +318,8 @@ func callsAreSentOnce(t *caseT) {
 
 // unsentCallsAreNeverSent makes many impatient calls to a server that does not answer.
 func unsentCallsAreNeverSent(t *caseT) {
-	const calls = 500
-	patience := func(i int) time.Duration { return time.Duration(i+1) * 100 * time.Microsecond }
+	const calls = 200
+	patience := func(i int) time.Duration { return time.Duration(i+1) * 250 * time.Microsecond }
 	p, drv := t.Proxied()
 	for _, trouble := range []struct {
 		name       string
@@ -321,9 +330,7 @@ func unsentCallsAreNeverSent(t *caseT) {
 		{"a frozen server that is dialed", func() { p.Freeze(); p.CutAll() }, p.Thaw},
 	} {
 		t.Eventually("a call works", func() bool { return eval.send(t.Ctx, drv, t.Key()) == nil })
-		for range 100 { // an adapter may trust a connection only then
-			t.warm(drv, countScript)
-		}
+		t.trusted(drv)
 		trouble.begin()
 		keys := t.keys(calls)
 		parent, leave := context.WithCancel(t.Ctx)
@@ -360,13 +367,12 @@ func unsentCallsAreNeverSent(t *caseT) {
 // that go on.
 func silentConnectionsDelayFew(t *caseT) {
 	const (
-		callers, silent, patience, prompt = 64, 4, 200 * time.Millisecond, 100 * time.Millisecond
-		stopped, pause                    = 4 * time.Second, 50 * time.Millisecond
+		callers, silent, patience, prompt = 40, 4, 200 * time.Millisecond, 100 * time.Millisecond
+		stopped, pause                    = 2500 * time.Millisecond, 100 * time.Millisecond
 	)
 	p, drv := t.Proxied()
-	for range 100 { // an adapter may trust a connection only then
-		t.warm(drv, countScript)
-	}
+	t.warm(drv, countScript)
+	t.trusted(drv)
 	keys := t.keys(callers)
 	var traps []*faultproxy.Trap
 	for i := range silent { // each at a call among the calls of others
@@ -416,20 +422,25 @@ func silentConnectionsDelayFew(t *caseT) {
 
 // leftCallersKeepNoConnection loses all replies to callers that have no deadline, and that leave.
 func leftCallersKeepNoConnection(t *caseT) {
-	const calls, most = 1000, 90 * time.Second // a client may be unable to close a connection in use
+	const (
+		waves, calls = 60, 16           // one of them after the other: more than adapters have connections
+		most         = 90 * time.Second // a client may be unable to close a connection in use
+	)
 	p, drv := t.Proxied()
-	for range 100 { // an adapter may trust a connection only then
-		t.warm(drv, countScript)
-	}
+	t.warm(drv, countScript)
+	t.trusted(drv)
 	keys := t.keys(calls)
 	trap := p.Add(faultproxy.Rule{Match: about(keys), Every: true, Fault: faultproxy.DropReply})
-	for range 2 {
-		ctx, leave := context.WithCancel(context.WithoutCancel(t.Ctx))
-		_, all := t.sendAll(drv, keys, func(int) (context.Context, func()) { return ctx, func() {} })
-		t.Event(trap.Hit(), "replies are lost")
-		t.Pause(time.Second)
-		leave()
-		t.Promptly("the callers", all.Wait)
+	ctx, leave := context.WithCancel(context.WithoutCancel(t.Ctx))
+	var all [waves]*sync.WaitGroup
+	for i := range all {
+		_, all[i] = t.sendAll(drv, keys, func(int) (context.Context, func()) { return ctx, func() {} })
+		t.Pause(10 * latency)
+	}
+	t.Event(trap.Hit(), "replies are lost")
+	leave()
+	for _, wave := range all {
+		t.Promptly("the callers", wave.Wait)
 	}
 	trap.Release()
 	answered := func() bool {
