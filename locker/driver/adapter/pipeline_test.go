@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -144,89 +143,6 @@ func TestLoneCall(t *testing.T) {
 	})
 }
 
-// Calls that come while flights are under way go with the next one, in the order in which they came,
-// and up to 32 together.
-func TestCallsTravelTogether(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		release := make(chan struct{})
-		s := fakeServer{reply: func(context.Context, []string) { <-release }}
-		d, p := over(adapter.Client{Connections: 10, Send: s.send})
-		defer p.Close()
-		wait := calls(t.Context(), t, d, 100)
-		close(release)
-		for i, err := range wait() {
-			if err != nil {
-				t.Errorf("call %d: %v", i, err)
-			}
-		}
-		var order []string
-		for _, f := range s.sent() {
-			check.Within(t, "commands of a flight", len(f), 1, 32)
-			order = append(order, f...)
-		}
-		check.AtMost(t, "flights of 100 calls", len(s.sent()), 10)
-		for i, word := range order[4:68] { // those behind the first four, whose flights are full
-			check.Equal(t, "command in order", word, fmt.Sprint(i+4))
-		}
-	})
-}
-
-// A client that sends one command at a time gets one, over as many connections as it has.
-func TestSingle(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		release := make(chan struct{})
-		s := fakeServer{reply: func(context.Context, []string) { <-release }}
-		d, p := over(adapter.Client{Connections: 16, Single: true, Send: s.send})
-		defer p.Close()
-		wait := calls(t.Context(), t, d, 40)
-		check.Equal(t, "flights at once", len(s.sent()), 14)
-		close(release)
-		check.EqualSlices(t, "errors", wait(), make([]error, 40))
-		check.Equal(t, "flights", len(s.sent()), 40)
-	})
-}
-
-// A flight counts for a millisecond: beside a silent connection the others leave with the next one,
-// and those on the silent flight are few.
-func TestSilentConnection(t *testing.T) {
-	t.Parallel()
-	type test struct{ callers, most int }
-	check.EachInFakeTime(t, map[string]test{"a few": {4, 1}, "many": {64, 32}, "a crowd": {1000, 32}}, func(t *testing.T, tt test) {
-		var silent atomic.Bool
-		s := fakeServer{reply: func(context.Context, []string) {
-			if silent.CompareAndSwap(true, false) {
-				time.Sleep(2 * time.Second)
-				return
-			}
-			time.Sleep(roundTrip)
-		}}
-		d, p := over(adapter.Client{Connections: 20, Send: s.send, Inline: func(context.Context) bool { return true }})
-		defer p.Close()
-		var wg sync.WaitGroup
-		var delayed atomic.Int32
-		var slowest atomic.Int64
-		ctx := until(t, time.Hour, false)
-		for i := range tt.callers {
-			wg.Go(func() {
-				for j := range 30 {
-					began := time.Now()
-					check.OK(t, call(ctx, t, d, fmt.Sprint(i, ".", j)))
-					if took := time.Since(began); took >= time.Second {
-						delayed.Add(1)
-					} else if took := int64(took); took > slowest.Load() {
-						slowest.Store(took)
-					}
-				}
-			})
-		}
-		check.Advance(10 * roundTrip)
-		silent.Store(true)
-		wg.Wait()
-		check.Within(t, "calls on the silent flight", delayed.Load(), 1, int32(tt.most))
-		check.AtMost(t, "the slowest of the others", time.Duration(slowest.Load()), 20*time.Millisecond)
-	})
-}
-
 // A flight counts for a millisecond: nobody waits longer than that for one to a distant server. What
 // counted before is forgotten afterwards.
 func TestDistantServer(t *testing.T) {
@@ -317,60 +233,6 @@ func TestUnsent(t *testing.T) {
 		err := call(until(t, time.Second, false), t, d, "a")
 		check.Error(t, "the call", err, driver.ErrNotSent, context.DeadlineExceeded, refused)
 		check.Took(t, "the call", began, time.Second)
-	})
-}
-
-// Many callers of all kinds, at a server that answers, fails, is slow or stuck: each gets the outcome
-// of its own command, what is said not to be sent was not and never is, and nothing is sent twice.
-func TestPipelineUnderLoad(t *testing.T) {
-	t.Parallel()
-	check.EachInFakeTime(t, map[string]bool{"together": false, "one by one": true}, func(t *testing.T, single bool) {
-		s := fakeServer{
-			hold:  func(context.Context, []string) { time.Sleep(rand.N(300 * time.Microsecond)) },
-			reply: func(context.Context, []string) { time.Sleep(rand.N(3 * time.Millisecond)) },
-		}
-		d, p := over(adapter.Client{Connections: 6, Single: single, Send: s.send, Inline: driver.Urgent})
-		defer p.Close()
-		var wg sync.WaitGroup
-		var unsent, pending, known sync.Map
-		for i := range 200 {
-			wg.Go(func() {
-				for j := range 20 {
-					word := fmt.Sprint(i, ".", j)
-					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-					switch i % 4 {
-					case 0:
-						ctx = until(t, time.Hour, i%8 == 0)
-					case 1:
-						time.AfterFunc(rand.N(4*time.Millisecond), cancel)
-					}
-					err := call(ctx, t, d, word)
-					switch late, ok := errors.AsType[*driver.PendingError](err); {
-					case ok:
-						pending.Store(word, true)
-						late.OnAnswer(func(any, error) { known.Store(word, true) })
-					case errors.Is(err, driver.ErrNotSent):
-						unsent.Store(word, true)
-					default:
-						check.OK(t, err)
-					}
-					cancel()
-				}
-			})
-		}
-		wg.Wait()
-		time.Sleep(time.Minute)
-		for word, n := range s.began {
-			if _, ok := unsent.Load(word); ok || n > 1 {
-				t.Errorf("%s was sent %d times; said not to be sent: %v", word, n, ok)
-			}
-		}
-		pending.Range(func(word, _ any) bool {
-			if _, ok := known.Load(word); !ok {
-				t.Errorf("what became of %v was never reported", word)
-			}
-			return true
-		})
 	})
 }
 
