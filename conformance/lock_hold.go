@@ -291,7 +291,7 @@ func foreignHolderContends(t *caseT) {
 
 func foreignValueIsNoClock(t *caseT) {
 	l, now := t.direct(), time.Now()
-	for _, past := range []time.Duration{0, time.Second, time.Hour, 24 * time.Hour * 365} {
+	for _, past := range []time.Duration{0, time.Hour} {
 		then := now.Add(-past)
 		for what, value := range map[string]any{
 			"s": then.Unix(), "ms": then.UnixMilli(), "us": then.UnixMicro(), "ns": then.UnixNano(),

@@ -81,14 +81,25 @@ func (t *caseT) abandonBecause(
 // lateAcquireLeavesNoKey lets the acquire run behind the clean-up, unless the client sends both on
 // one connection. A clean-up that finds nothing must go on.
 func lateAcquireLeavesNoKey(t *caseT) {
+	type late struct {
+		l       locker.Locker
+		name    string
+		acquire *faultproxy.Trap
+	}
+	var both []late // the clean-up of both goes on for seconds
 	for _, fenced := range []bool{false, true} {
 		p, l := t.behind()
 		name, acquire := t.abandon(p, l, fenced)
 		t.Eventually("the clean-up is sent", func() bool { return p.Sent(name) > 1 })
-		acquire.Release()
-		t.Event(acquire.Executed(), "the late acquire runs")
-		t.Eventually("the key of the late acquire is removed", func() bool { return !t.Exists(name) })
-		t.free(l, name)
+		both = append(both, late{l, name, acquire})
+	}
+	for _, one := range both {
+		one.acquire.Release()
+		t.Event(one.acquire.Executed(), "the late acquire runs")
+	}
+	for _, one := range both {
+		t.Eventually("the key of the late acquire is removed", func() bool { return !t.Exists(one.name) })
+		t.free(one.l, one.name)
 	}
 }
 

@@ -15,23 +15,23 @@ var successionCases = []testCase{
 	{
 		name: "consecutive calls do not disturb one another", contract: 4, on: suite.WithoutSentinel,
 		why: "the result of a call must not depend on background work that the one before it left",
-		run: func(t *caseT) { t.succession(t.direct(), true) },
+		run: func(t *caseT) { t.succession(t.direct(), 4, true) },
 	},
 	{
 		name: "consecutive calls of a quorum do not disturb one another", contract: 4, on: suite.OneAddress,
 		quorum: true,
 		why:    "the slowest node is still executing what the others have answered, and must not disturb the next call",
-		run:    func(t *caseT) { t.succession(t.quorum(), false) },
+		run:    func(t *caseT) { t.succession(t.quorum(), 2, false) },
 	},
 }
 
 // succession runs several holders with names of their own, so that background work is late.
-func (t *caseT) succession(l locker.Locker, again bool) {
+func (t *caseT) succession(l locker.Locker, names int, again bool) {
 	t.Helper()
-	const holders, names = 8, 6
+	const holders = 8
 	errs := make(chan error, holders)
 	for range holders {
-		var reqs [names]locker.Request
+		reqs := make([]locker.Request, names)
 		for i := range reqs {
 			reqs[i] = locker.Request{Name: t.Key(), TTL: long, Owner: "one", Fenced: i%2 > 0}
 		}
