@@ -91,7 +91,7 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 // Thousands of nested acquires and releases work, also if the outermost are released first.
 func TestManyHolds(t *testing.T) {
 	t.Parallel()
-	for inwards, n := range map[bool]int{false: effort.Of(300, 600, 10_000), true: effort.Of(200, 400, 1000)} {
+	for inwards, n := range map[bool]int{false: effort.Of(300, 300, 10_000), true: effort.Of(200, 200, 1000)} {
 		t.Run(fmt.Sprintf("inwards %v", inwards), func(t *testing.T) {
 			run(t, func(t *testing.T, b bench) {
 				locks := make([]*locker.Lock, n)
