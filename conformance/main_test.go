@@ -18,14 +18,21 @@ func plain(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	return suitetest.Dial(tb, suite.Target(target))
 }
 
+// sound is what TestRun runs the suite over.
+var sound = &Harness{Dial: plain}
+
 // mutants are what is flawed, with what it was made of, and the cases that must catch the flaw.
 type mutants struct {
 	*testing.T
 	list []suitetest.Mutant
 }
 
-func (m *mutants) add(name string, flawed, sound *Harness, caught ...string) {
-	m.list = append(m.list, suitetest.Mutant{Name: name, Flawed: flawed.suite(), Sound: sound.suite(), Caught: caught})
+func (m *mutants) add(name string, flawed, without *Harness, caught ...string) {
+	mutant := suitetest.Mutant{Name: name, Flawed: flawed.suite(), Caught: caught}
+	if without != sound {
+		mutant.Sound = without.suite()
+	}
+	m.list = append(m.list, mutant)
 }
 
 // script adds a strategy with flawed in place of sound in its scripts.
@@ -44,7 +51,7 @@ func (m *mutants) convict() {
 // or do not close.
 func TestFlawedDrivers(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	m.add("never wakes", flawedDriver(suitetest.NeverWakes), sound, "a release wakes a waiter")
 	m.add("listens to something else", flawedDriver(suitetest.ListensElsewhere), sound, "a release is published")
 	m.add("stays open", flawedDriver(suitetest.StaysOpen), sound, "a closed driver ends the use of its locks")

@@ -92,7 +92,7 @@ func fromReply(_ context.Context, lock *locker.Lock) time.Time {
 // The mutants are strategies/single with middleware around it.
 func TestMutantsAround(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	add := func(name string, around locker.Middleware, caught string) {
 		m.add(name, &Harness{Dial: plain, Around: around}, sound, caught)
 	}

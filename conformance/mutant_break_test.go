@@ -84,7 +84,7 @@ func (f firstNodes) FindHolds(ctx context.Context, name string) (locker.State, f
 
 func TestBreakMutants(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	breaks := func(f flawedBreaks) *Harness {
 		return around(newSingle, Capabilities{}, func(l locker.Locker, drv driver.Driver) locker.Locker {
 			f := f // the cases run side by side

@@ -35,7 +35,7 @@ func nested(f func(lease.Hold) bool) func(context.Context, locker.Locker, locker
 
 func TestMutantsOfMisuse(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	m.add("a call chain that waits for itself", &Harness{
 		Dial: plain, waits: waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
 			return l.Acquire(lease.WithOwner(ctx, req.Name, ""), req)

@@ -50,7 +50,7 @@ func (m *tableOfNames) Unlock(ctx context.Context, name string) error {
 
 func TestMutantsByName(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	flawed := func(flaw func(*tableOfNames)) *Harness {
 		return &Harness{Dial: plain, named: func(l locker.Locker, req locker.Request) names {
 			table := &tableOfNames{locker: l, req: req, locks: map[string]*locker.Lock{}}

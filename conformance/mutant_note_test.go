@@ -28,7 +28,7 @@ func noting(f, other operates) operates {
 
 func TestNoteMutants(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	notes := func(name string, do operates, caught string) {
 		m.add(name, &Harness{Dial: plain, Around: operating(do)}, sound, caught)
 	}

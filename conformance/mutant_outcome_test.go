@@ -89,7 +89,7 @@ func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Term, error) { re
 
 func TestMutantsOfOutcomes(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	m.add("an error reply taken for a command that was not sent", flawedDriver(suitetest.Mapped(errorReplyNotSent)), sound,
 		"an unknown server error leaves the outcome unknown", "TRYAGAIN is transient")
 	m.add("a command that is not sent for an unknown reason", &Harness{

@@ -11,7 +11,7 @@ import (
 
 func TestMutantsWithPermits(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	m.add("waiters that hold one after the other", &Harness{Dial: plain, waits: inTurn}, sound,
 		"waiters of a process hold permits together")
 	m.add("a lock of as many permits as asked for", &Harness{

@@ -75,7 +75,7 @@ func ignoringLate(ended bool, kinds ...lease.OpKind) locker.Middleware {
 
 func TestQuorumMutants(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	m.add("a quorum of a minority", overNodes(func(i int, node locker.Locker) locker.Locker {
 		if i != 1 {
 			return node

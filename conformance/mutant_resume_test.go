@@ -31,7 +31,7 @@ func (f handleDeletes) ReleaseHandle(ctx context.Context, h locker.Handle) error
 
 func TestResumeMutants(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	resumes := func(name string, around locker.Middleware, caught string) {
 		m.add(name, &Harness{Dial: plain, Around: around}, sound, caught)
 	}

@@ -61,7 +61,7 @@ func (s several) do(ctx context.Context, l locker.Locker, reqs []locker.Request,
 
 func TestMutantsOfSeveralLocks(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	add := func(name string, flawed several, caught string) {
 		m.add(name, &Harness{Dial: plain, doAll: flawed.do}, sound, caught)
 	}

@@ -184,7 +184,7 @@ func newestFirst(cfg retry.Config) (locker.Middleware, error) {
 
 func TestMutantsOfQueues(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	waits := func(name string, waits func(retry.Config) (locker.Middleware, error), caught string) {
 		m.add(name, &Harness{Dial: plain, waits: waits}, sound, caught)
 	}

@@ -51,7 +51,7 @@ func (f *flawedInspect) Inspect(ctx context.Context, name string) (locker.State,
 
 func TestWatchMutants(t *testing.T) {
 	t.Parallel()
-	m, sound := mutants{T: t}, &Harness{Dial: plain}
+	m := mutants{T: t}
 	inspects := func(flaw func(*flawedInspect)) *Harness {
 		return around(newSingle, Capabilities{}, func(l locker.Locker, drv driver.Driver) locker.Locker {
 			f := &flawedInspect{Locker: l, drv: drv}

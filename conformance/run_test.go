@@ -15,7 +15,7 @@ import (
 // HOLDFAST_TEST=full on all kinds of servers. The providers run it on real ones.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	h := Harness{Dial: plain}
+	h := *sound
 	if !effort.Full() {
 		h.On = []drivertest.Kind{drivertest.Memory}
 	}

@@ -34,7 +34,6 @@ func (f flawedAcks) EvalAcked(ctx context.Context, s *driver.Script, keys, args 
 func TestFlawedAcknowledgements(t *testing.T) {
 	t.Parallel()
 	var list []suitetest.Mutant
-	sound := Harness{Dial: dial}.suite()
 	for _, f := range []struct {
 		name   string
 		flaw   func(context.Context, func(context.Context) (ack, error), int) (ack, error)
@@ -87,7 +86,7 @@ func TestFlawedAcknowledgements(t *testing.T) {
 			d, err := dial(tb, target)
 			return flawedAcks{d, f.flaw}, err
 		}}
-		list = append(list, suitetest.Mutant{Name: f.name, Flawed: flawed.suite(), Sound: sound, Caught: f.caught})
+		list = append(list, suitetest.Mutant{Name: f.name, Flawed: flawed.suite(), Caught: f.caught})
 	}
 	suitetest.Catch(t, list)
 }

@@ -275,12 +275,11 @@ var flawedDrivers = []struct {
 func TestFlawedDrivers(t *testing.T) {
 	t.Parallel()
 	var list []suitetest.Mutant
-	sound := Harness{Dial: dial}.suite()
 	for _, f := range flawedDrivers {
 		flawed := Harness{Lacks: []Feature{FeatureBatch}, Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
 			return f.flaw.Dial(tb, suite.Target(target))
 		}}
-		list = append(list, suitetest.Mutant{Name: f.name, Flawed: flawed.suite(), Sound: sound, Caught: f.caught})
+		list = append(list, suitetest.Mutant{Name: f.name, Flawed: flawed.suite(), Caught: f.caught})
 	}
 	inMemory := func(f Feature) bool { return f == FeatureDial || f == FeatureDialError }
 	nothing := slices.DeleteFunc(slices.Clone(suite.Features), inMemory)
@@ -295,7 +294,6 @@ func TestFlawedDrivers(t *testing.T) {
 			d, err := dial(tb, target)
 			return silentAtClose{d.(*respdriver.Driver)}, err
 		}}.suite(),
-		Sound:  sound,
 		Caught: []string{"close tells who waits for it"},
 	})
 	suitetest.Catch(t, list)
