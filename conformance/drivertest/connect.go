@@ -60,7 +60,7 @@ const long = time.Minute
 // locker makes a lock of strategies/single over drv.
 func (t *caseT) locker(drv driver.Driver) locker.Locker {
 	t.Helper()
-	l, err := single.New(drv, single.Config{AttemptTimeout: time.Second})
+	l, err := single.New(drv, single.Config{AttemptTimeout: 10 * time.Second})
 	t.OK(err, "single.New")
 	return l
 }
