@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -15,7 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -26,9 +26,9 @@ const (
 )
 
 // BenchmarkWatchdog watches 10,000 locks for 30 seconds, and then sends the same number of renewals
-// by the bare client, in batches of the same sizes at the same moments. It reports the share of one
-// core that either takes, and what a watched lock takes of the heap beyond a Lock. A run takes a
-// minute and a half; more of them tell nothing new: -benchtime 1x.
+// by the bare client, in as many round trips. It reports the share of one core that either takes, and
+// what a watched lock takes of the heap beyond a Lock. A run takes a minute and a half; more of them
+// tell nothing new: -benchtime 1x.
 func BenchmarkWatchdog(b *testing.B) {
 	for _, c := range clients {
 		b.Run(c.name, func(b *testing.B) {
@@ -44,8 +44,7 @@ func watch(b *testing.B, c client) {
 	server := redistest.Start(b, redistest.Options{})
 	drv, _ := c.open(b, server.Addr())
 	defer drv.Close()
-	log := &logged{Driver: drv}
-	strategy := locker.Must(single.New(log, single.Config{}))
+	strategy := locker.Must(single.New(drv, single.Config{}))
 
 	connect, _ := hold(b, strategy) // so that connections are not counted below
 	release(b, connect)
@@ -53,14 +52,15 @@ func watch(b *testing.B, c client) {
 	release(b, unwatched)
 	goroutines := runtime.NumGoroutine()
 	locks, withDog := hold(b, locker.Must(watchdog.New(watchdog.Config{}))(strategy))
-	log.begin()
+	earlier := statsOf(b, server)
 	most, before := 0, processor(b)
 	for start := time.Now(); time.Since(start) < watching; pause(10 * time.Millisecond) {
 		most = max(most, runtime.NumGoroutine())
 	}
 	dog := processor(b) - before
-	sent := log.end()
+	now := statsOf(b, server)
 	release(b, locks)
+	renewals, trips := now.scripts-earlier.scripts, now.reads-earlier.reads
 
 	pipeline := c.pipeline(b, server.Addr())
 	names := make([]string, watched)
@@ -68,18 +68,14 @@ func watch(b *testing.B, c client) {
 		names[i] = strconv.Itoa(i)
 		server.MustCommand(b, "SET", names[i], token)
 	}
-	bare := replay(b, pipeline, names, sent)
+	bare := replay(b, pipeline, names, renewals, trips)
 
-	renewals := 0
-	for _, s := range sent {
-		renewals += s.calls
-	}
 	percent := func(d time.Duration) float64 { return 100 * float64(d) / float64(watching) }
 	b.ReportMetric(percent(dog), "watched-cpu-%")
 	b.ReportMetric(percent(bare), "bare-cpu-%")
 	b.ReportMetric(percent(dog-bare), "more-cpu-%")
 	b.ReportMetric(float64(renewals)/watched, "renewals/lock")
-	b.ReportMetric(float64(renewals)/float64(len(sent)), "renewals/trip")
+	b.ReportMetric(float64(renewals)/float64(trips), "renewals/trip")
 	b.ReportMetric(plain, "unwatched-B/lock")
 	b.ReportMetric(withDog-plain, "more-B/lock")
 	b.ReportMetric(float64(most-goroutines), "more-goroutines")
@@ -140,56 +136,36 @@ func processor(b *testing.B) time.Duration {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-// batchSent is one batch: when, and how large.
-type batchSent struct {
-	after time.Duration
-	calls int
-}
+// stats are what the server has counted. A round trip is one read of the server.
+type stats struct{ scripts, reads int }
 
-// logged is a driver that notes the batches.
-type logged struct {
-	driver.Driver
-	mu    sync.Mutex
-	start time.Time // zero: nothing is noted
-	sent  []batchSent
-}
-
-func (l *logged) begin() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.start, l.sent = time.Now(), make([]batchSent, 0, 10_000)
-}
-
-func (l *logged) end() []batchSent {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.start = time.Time{}
-	return l.sent
-}
-
-// EvalMany implements driver.Batcher.
-func (l *logged) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	l.mu.Lock()
-	if !l.start.IsZero() {
-		l.sent = append(l.sent, batchSent{time.Since(l.start), len(calls)})
+func statsOf(b *testing.B, server *redistest.Server) (s stats) {
+	info := fmt.Sprint(server.MustCommand(b, "INFO", "everything"))
+	for line := range strings.Lines(info) {
+		_, _ = fmt.Sscanf(line, "total_reads_processed:%d", &s.reads)
+		_, _ = fmt.Sscanf(line, "cmdstat_evalsha:calls=%d", &s.scripts)
 	}
-	l.mu.Unlock()
-	return l.Driver.(driver.Batcher).EvalMany(ctx, calls)
+	if s.reads == 0 || s.scripts == 0 {
+		b.Fatalf("INFO counts no reads or no scripts: %s", info)
+	}
+	return s
 }
 
-// replay sends the same batches by the bare client, and returns how long the process ran.
-func replay(b *testing.B, pipeline func(names []string) error, names []string, sent []batchSent) time.Duration {
+// replay sends renewals by the bare client, in round trips spread over the time that the watchdog
+// had, and returns how long the process ran.
+func replay(b *testing.B, pipeline func(names []string) error, names []string, renewals, trips int) time.Duration {
 	check.Must(b, pipeline(names[:1]))
 	before, start, next := processor(b), time.Now(), 0
-	for _, s := range sent {
-		pause(s.after - time.Since(start))
-		if next+s.calls > len(names) {
+	for n := range trips {
+		pause(watching*time.Duration(n)/time.Duration(trips) - time.Since(start))
+		size := renewals*(n+1)/trips - renewals*n/trips
+		if next+size > len(names) {
 			next = 0
 		}
-		if err := pipeline(names[next : next+s.calls]); err != nil {
+		if err := pipeline(names[next : next+size]); err != nil {
 			b.Fatal(fmt.Errorf("the bare client: %w", err))
 		}
-		next += s.calls
+		next += size
 	}
 	return processor(b) - before
 }

@@ -256,6 +256,9 @@ type whileHeld struct {
 	lock *lockState
 }
 
+// Cancellable implements what driver.Cancellable asks for.
+func (w whileHeld) Cancellable() bool { return driver.Cancellable(w.Context) }
+
 // Err implements context.Context.
 func (w whileHeld) Err() error {
 	if err := w.Context.Err(); err != nil {

@@ -33,8 +33,8 @@ func (p fullPipe) Handle(context.Context, slog.Record) error {
 func TestBlockedCallbacks(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]func(s *server) locker.Locker{
-		"together": func(s *server) locker.Locker { return locker.Must(single.New(s, single.Config{})) },
-		"alone":    func(*server) locker.Locker { return granting{} },
+		"over a server":    func(s *server) locker.Locker { return locker.Must(single.New(s, single.Config{})) },
+		"without a server": func(*server) locker.Locker { return granting{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestBlockedCallbacks(t *testing.T) {
 						}
 					}
 				}
-				if name == "together" {
+				if name == "over a server" {
 					match(t, gone.Err(), locker.ErrLost)
 				}
 				drain()

@@ -78,18 +78,18 @@ func TestBlamesNoFailureThatWasHealed(t *testing.T) {
 	})
 }
 
-// A single batch without a reply does not use up the lease, also if AttemptTimeout is long in
+// A single renewal without a reply does not use up the lease, also if AttemptTimeout is long in
 // proportion to the TTL.
-func TestBatchLeavesTimeForRepetitions(t *testing.T) {
+func TestRenewalLeavesTimeForRepetitions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		l := locker.Must(watchdog.New(watchdog.Config{}))(locker.Must(single.New(s, single.Config{AttemptTimeout: ttl - time.Second})))
 		locks := acquireMany(t, t.Context(), l, 100)
 		time.Sleep(ttl / 4)
-		s.set(func(s *server) { s.silent = true })
+		s.silence(true)
 		time.Sleep(ttl / 3)
-		s.set(func(s *server) { s.silent = false })
+		s.silence(false)
 		time.Sleep(2 * ttl)
 		release(t, locks...)
 	})

@@ -5,10 +5,10 @@
 //	...
 //	l = locker.Chain(l, renew)
 //
-// A lock is renewed when a third of its lease is over, a little sooner by a random amount. If its
-// Lease is [lease.Batched], it is renewed together with others ([lease.RenewBatch]). Deadline, Done
-// and the Trace's Renewed are as if the holder had called [locker.Lock.Renew]. All locks are
-// renewed, resumed ones too, except those whose lease never ends.
+// A lock is renewed when a third of its lease is over, a little sooner by a random amount. Renewals
+// that are in flight at the same time travel together, if the driver allows it: see adapter.Pipeline.
+// Deadline, Done and the Trace's Renewed are as if the holder had called [locker.Lock.Renew]. All
+// locks are renewed, resumed ones too, except those whose lease never ends.
 //
 // # What is guaranteed
 //
@@ -22,11 +22,9 @@
 //     answer changes nothing.
 //   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due.
 //   - A server that does not answer delays no renewal at other servers or at other nodes of its
-//     cluster. A driver has one batch in flight, or, where renewals are sent one by one (as with
-//     MinReplicas), each Locker has sixteen renewals in flight. A batch or renewal without an
-//     answer for 50 ms no longer counts against that.
-//   - The number of goroutines is bounded: 16 for the batches of a driver, and 128 for the renewals
-//     that a Locker, or a driver after a failed batch, sends one by one. The first and later
+//     cluster. Each Locker has up to 128 renewals in flight. A renewal without an answer for 50 ms no
+//     longer counts against that.
+//   - The number of goroutines is bounded: 192 for the renewals of a Locker. The first and later
 //     repetitions of failed renewals have the same limits again. There are that many only while a
 //     server is silent.
 //

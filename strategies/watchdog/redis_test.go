@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,12 +25,9 @@ type server struct {
 	driver.Driver
 	m *memredis.Server
 
-	mu      sync.Mutex
-	silent  bool          // nothing is executed or answered
-	partly  bool          // the same, for batches alone
-	late    time.Duration // batches are executed this much later, and answered then
-	batches []int         // their sizes
-	evals   int           // scripts sent alone
+	mu     sync.Mutex
+	silent bool // nothing is executed or answered
+	evals  int
 }
 
 // newServer is for synctest bubbles: no packet leaves the process.
@@ -41,17 +37,17 @@ func newServer(t *testing.T) *server {
 	return &server{Driver: clients.OpenMemory(t, m), m: m}
 }
 
-func (s *server) set(change func(s *server)) {
+func (s *server) silence(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	change(s)
+	s.silent = silent
 }
 
-// sent returns how many renewals and releases were sent alone, and the sizes of the batches.
-func (s *server) sent() (alone int, batches []int) {
+// sent returns how many scripts were sent.
+func (s *server) sent() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.evals, slices.Clone(s.batches)
+	return s.evals
 }
 
 func (s *server) Eval(ctx context.Context, script *driver.Script, keys, args []string) (driver.Reply, error) {
@@ -64,27 +60,6 @@ func (s *server) Eval(ctx context.Context, script *driver.Script, keys, args []s
 		return driver.Reply{}, ctx.Err()
 	}
 	return s.Driver.Eval(ctx, script, keys, args)
-}
-
-func (s *server) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	s.mu.Lock()
-	s.batches = append(s.batches, len(calls))
-	silent, late := s.silent || s.partly, s.late
-	s.mu.Unlock()
-	if silent {
-		<-ctx.Done()
-		results := make([]driver.Result, len(calls))
-		for i := range results {
-			results[i].Err = ctx.Err()
-		}
-		return results
-	}
-	time.Sleep(late)
-	var results []driver.Result
-	for part := range slices.Chunk(calls, 2) { // the connection in memory has no buffer: the server's answers would block it
-		results = append(results, s.Driver.(driver.Batcher).EvalMany(ctx, part)...)
-	}
-	return results
 }
 
 func overRedis(t *testing.T, cfg watchdog.Config, f func(t *testing.T, s *server, l locker.Locker)) {
@@ -107,37 +82,7 @@ func acquireMany(t *testing.T, ctx context.Context, l locker.Locker, n int) []*l
 	return locks
 }
 
-// The locks of one driver are renewed in few round trips: without the jitter, in the fewest
-// possible.
-func TestRenewalsTravelTogether(t *testing.T) {
-	t.Parallel()
-	const locked = 300
-	for jitter, most := range map[float64]int{0: 6 * locked / 8, 1e-12: 6 * 2} {
-		t.Run(fmt.Sprint(jitter), func(t *testing.T) {
-			overRedis(t, watchdog.Config{Jitter: jitter}, func(t *testing.T, s *server, l locker.Locker) {
-				locks := acquireMany(t, t.Context(), l, locked)
-				alone, _ := s.sent()
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				now, batches := s.sent()
-				check.Equal(t, "renewals that travelled alone", now-alone, 0)
-				var renewals int
-				for _, n := range batches {
-					renewals += n
-				}
-				if renewals < 6*locked || slices.Max(batches) > 256 || len(batches) > most {
-					t.Errorf("%d renewals in %d batches of up to %d; want %d batches at most", renewals, len(batches), slices.Max(batches), most)
-				}
-				release(t, locks...)
-				if keys := s.m.Keys(); len(keys) != locked/2 { // the fence counters
-					t.Errorf("%d keys are left", len(keys))
-				}
-			})
-		})
-	}
-}
-
-// A hold that a renewal finds gone is lost at once. Others in the same batch are not.
+// A hold that a renewal finds gone is lost at once. Others that travel with it are not.
 func TestGoneAmongOthers(t *testing.T) {
 	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
 		locks := acquireMany(t, t.Context(), l, 10)
@@ -165,12 +110,12 @@ func TestSilentServerDelaysNoOther(t *testing.T) { //nolint:paralleltest // see 
 		doomed := acquireMany(t, t.Context(), dog(locker.Must(single.New(silent, single.Config{}))), 100)
 		ctx, at := renewals(t)
 		lock := acquire(t, ctx, dog(locker.Must(single.New(well, single.Config{}))), locker.Request{})
-		silent.set(func(s *server) { s.silent = true })
+		silent.silence(true)
 		before := runtime.NumGoroutine()
 		start := time.Now()
 		for time.Since(start) < 10*time.Minute {
 			time.Sleep(500 * time.Millisecond)
-			if n := runtime.NumGoroutine(); n > before+len(doomed)+3*16 { // one at most per lock without an answer, sixteen for batches of each kind
+			if n := runtime.NumGoroutine(); n > before+len(doomed)+16 { // a worker at most per lock without an answer
 				t.Fatalf("%d goroutines, %d before", n, before)
 			}
 		}
@@ -184,23 +129,9 @@ func TestSilentServerDelaysNoOther(t *testing.T) { //nolint:paralleltest // see 
 		for _, lock := range doomed {
 			match(t, lock.Err(), locker.ErrLost)
 		}
-		alone, batches := silent.sent()
+		sent := silent.sent()
 		time.Sleep(time.Minute)
-		if now, more := silent.sent(); now != alone || len(more) != len(batches) {
-			t.Error("lost locks are renewed")
-		}
+		check.Equal(t, "scripts sent, a minute after the loss", silent.sent(), sent)
 		match(t, lock.Release(t.Context()))
-	})
-}
-
-// A silent node of a cluster leaves a batch without a reply, also for the locks of the other nodes:
-// these are renewed alone.
-func TestUnansweredBatch(t *testing.T) {
-	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
-		locks := acquireMany(t, t.Context(), l, 100)
-		s.set(func(s *server) { s.partly = true })
-		time.Sleep(3 * ttl)
-		release(t, locks...)
-		time.Sleep(5 * time.Second) // a batch may be under way
 	})
 }

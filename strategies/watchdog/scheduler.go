@@ -86,7 +86,7 @@ func (s *scheduler) schedule(l *watchedLease, due instant) {
 
 // jittered returns the time of a renewal: after wait from now, less a random part of it up to
 // Config.Jitter. It is rounded down to a multiple of a fraction of the jitter, so that renewals
-// that are due at almost the same moment are due at the same moment, and share a batch.
+// that are due at almost the same moment are due at the same moment, and travel together.
 func (s *scheduler) jittered(now instant, wait time.Duration) instant {
 	jitter := int64(float64(wait) * s.cfg.Jitter)
 	if jitter < 8 {
@@ -122,7 +122,7 @@ func (s *scheduler) tick() {
 	s.alarm = never
 	for now := s.now(); len(s.queue) > 0 && s.queue[0].due <= now; {
 		l := heap.Pop(&s.queue).(*watchedLease) //nolint:errcheck // there is nothing else in it
-		s.enqueue(l, groupOf(l))
+		s.enqueue(l)
 	}
 	s.arm()
 }
@@ -153,9 +153,7 @@ func (s *scheduler) planAfter(l *watchedLease, err error) {
 		s.planRenewal(l, s.at(now), wait)
 	default:
 		delay := backoff(l.lock.TTL(), l.fails)
-		if l.fails++; l.fails > maxFails {
-			l.fails -= 2 // groupOf treats odd and even counts differently
-		}
+		l.fails = min(l.fails+1, maxFails)
 		s.schedule(l, s.jittered(s.at(now), delay))
 	}
 }

@@ -87,7 +87,7 @@ func (l *watchedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) 
 	return l.Lease.Do(ctx, op)
 }
 
-// Unwrap lets renewals be sent in batches.
+// Unwrap returns the Lease that is renewed.
 func (l *watchedLease) Unwrap() lease.Lease { return l.Lease }
 
 // untilRenewal returns how long from now the renewal of the lock can wait: until a third of its
