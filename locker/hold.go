@@ -131,33 +131,6 @@ func (h *middlewareHold) Renew(ctx context.Context) error {
 	return err
 }
 
-// Batch implements lease.Hold.
-func (h *middlewareHold) Batch() any {
-	_, batch := h.Batched()
-	return batch
-}
-
-// Batched implements lease.Hold.
-func (h *middlewareHold) Batched() (lease.Batched, any) {
-	if l, ok := lease.Find[lease.Batched](h.lock().current()); ok {
-		return l, l.Batch()
-	}
-	return nil, nil
-}
-
-// Renewed implements lease.Hold.
-func (h *middlewareHold) Renewed(r lease.Renewal) error {
-	l := h.lock()
-	if !l.valid() {
-		return opError("renew", l.Name(), ErrNotHeld)
-	}
-	ended, err := l.apply(lease.Op{Kind: lease.OpRenew, TTL: r.TTL}, r.Term, r.Err)
-	err = opError("renew", l.Name(), err)
-	l.renewed(r.TTL, err)
-	l.reportInBackground(ended)
-	return err
-}
-
 // Disown implements lease.Hold.
 func (h *middlewareHold) Disown() bool {
 	l := h.lock()

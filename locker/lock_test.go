@@ -60,7 +60,6 @@ func TestLockOfNothing(t *testing.T) {
 			return inner
 		})
 		check.Error(t, "Renew of its Hold", h.Renew(t.Context()), locker.ErrNotHeld)
-		check.Error(t, "Renewed", h.Renewed(lease.Renewal{}), locker.ErrNotHeld)
 		if source := h.Source(); source != (locktrace.Source{}) || h.Disown() || h.Forgotten() {
 			t.Errorf("it comes from %+v, can be disowned or was forgotten", source)
 		}

@@ -113,3 +113,11 @@ func wantInvalid(t *testing.T, what string, err error) {
 		t.Errorf("%s: %v, want an InvalidError that says where and what is allowed", what, err)
 	}
 }
+
+// transparent is a wrapper of a Lease that unwraps; opaque is one that does not.
+type (
+	transparent struct{ lease.Lease }
+	opaque      struct{ lease.Lease }
+)
+
+func (t transparent) Unwrap() lease.Lease { return t.Lease }

@@ -29,8 +29,8 @@ func TestReportsInOrder(t *testing.T) {
 		"a slow Lost, found by Done":  {"lost", func(lock *locker.Lock) { check.Advance(time.Hour); <-lock.Done() }, []string{"lost", "done", "released"}},
 		"a slow Lost, marked":         {"lost", func(lock *locker.Lock) { lock.Hold().MarkLost(nil) }, []string{"lost", "done", "released"}},
 		"a slow Lost, found by Renew": {"lost", renew, []string{"lost", "done", "renewed", "released"}},
-		"a slow Lost, found by a batch": {
-			"lost", func(lock *locker.Lock) { lease.RenewBatch(context.Background(), []lease.Hold{lock.Hold()}) },
+		"a slow Lost, found by the watchdog": {
+			"lost", func(lock *locker.Lock) { _ = lock.Hold().Renew(context.Background()) },
 			[]string{"lost", "done", "renewed", "released"},
 		},
 		"a slow AfterDone": {"done", renew, []string{"lost", "done", "renewed", "released"}},
@@ -89,20 +89,20 @@ func TestReleaseInLost(t *testing.T) {
 // from reporting the end of the lock, however it ends.
 func TestAfterDoneBesideABlockedCallback(t *testing.T) {
 	t.Parallel()
-	check.EachInFakeTime(t, map[string]func(lock *locker.Lock, ended *member){
-		"Deadline": func(*locker.Lock, *member) { check.Advance(time.Minute) },
-		"MarkLost": func(lock *locker.Lock, _ *member) { lock.Hold().MarkLost(errors.New("revoked")) },
-		"Renew": func(lock *locker.Lock, ended *member) {
+	check.EachInFakeTime(t, map[string]func(lock *locker.Lock, ended *answering){
+		"Deadline": func(*locker.Lock, *answering) { check.Advance(time.Minute) },
+		"MarkLost": func(lock *locker.Lock, _ *answering) { lock.Hold().MarkLost(errors.New("revoked")) },
+		"Renew": func(lock *locker.Lock, ended *answering) {
 			ended.err = locker.ErrNotHeld
 			_ = lock.Renew(context.Background(), 0)
 		},
-		"Release": func(lock *locker.Lock, _ *member) { _ = lock.Release(context.Background()) },
-	}, func(t *testing.T, end func(lock *locker.Lock, ended *member)) {
+		"Release": func(lock *locker.Lock, _ *answering) { _ = lock.Release(context.Background()) },
+	}, func(t *testing.T, end func(lock *locker.Lock, ended *answering)) {
 		free := make(chan struct{})
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{
 			Renewed: func(context.Context, locktrace.RenewedInfo) { <-free },
 		})
-		m := &member{}
+		m := &answering{}
 		lock := minute(ctx, m)
 		told := make(chan struct{})
 		lock.AfterDone(func(error) { close(told) })

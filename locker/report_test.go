@@ -33,15 +33,18 @@ func (d *diary) read() []string {
 	return slices.Clone(d.entries)
 }
 
-// A callback that blocks delays the reports of its own lock and nothing else: neither a renewal, in
-// a batch or alone, nor the reports and the end of other locks, nor the end of the contexts of its
-// own.
-func TestBlockedReports(t *testing.T) {
-	t.Parallel()
-	check.EachInFakeTime(t, map[string]any{"together": 1, "alone": nil}, blockedReports)
+// answering is a lease that answers each operation with err.
+type answering struct{ err error }
+
+func (a *answering) Do(_ context.Context, op lease.Op) (lease.Term, error) {
+	return lease.Term{Deadline: time.Now().Add(op.TTL)}, a.err
 }
 
-func blockedReports(t *testing.T, batch any) {
+// A callback that blocks delays the reports of its own lock and nothing else: neither a renewal by
+// its Hold, nor the reports and the end of other locks, nor the end of the contexts of its own.
+func TestBlockedReports(t *testing.T) { check.InFakeTime(t, blockedReports) }
+
+func blockedReports(t *testing.T) {
 	var told diary
 	free := make(chan struct{})
 	ctx := locktrace.With(t.Context(), &locktrace.Trace{
@@ -53,11 +56,10 @@ func blockedReports(t *testing.T, batch any) {
 		},
 		Lost: func(_ context.Context, info locktrace.LostInfo) { told.notef("%s lost", info.Name) },
 	})
-	var sizes []int
-	leases := map[string]*member{}
+	leases := map[string]*answering{}
 	var locks []*locker.Lock
 	for _, name := range []string{"blocked", "gone", "well"} {
-		leases[name] = &member{batch: batch, sizes: &sizes}
+		leases[name] = new(answering)
 		locks = append(locks, locker.NewLock(ctx, lease.Grant{
 			Name: name, Token: "t", TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
 		}, leases[name]))
@@ -76,8 +78,12 @@ func blockedReports(t *testing.T, batch any) {
 		ends = append(ends, work)
 	}
 	leases["gone"].err = locker.ErrNotHeld
-	holds := []lease.Hold{blocked.Hold(), gone.Hold(), well.Hold()}
-	renew := func() { lease.RenewBatch(t.Context(), holds); synctest.Wait() }
+	renew := func() {
+		for _, lock := range locks {
+			_ = lock.Hold().Renew(t.Context())
+		}
+		synctest.Wait()
+	}
 	renew()
 	wantEnded := func(which string, ctx context.Context, want bool) {
 		t.Helper()

@@ -26,9 +26,7 @@ func TestTraceLock(t *testing.T) {
 		lock.Hold().Trace(ctx, added.trace(""))
 		cancel()
 		check.Error(t, "Renew", lock.Renew(t.Context(), 0))
-		if errs := lease.RenewBatch(t.Context(), []lease.Hold{lock.Hold()}); errs[0] != nil {
-			t.Errorf("RenewBatch: %v", errs[0])
-		}
+		check.Error(t, "Renew of its Hold", lock.Hold().Renew(t.Context()))
 		synctest.Wait() // it reports behind
 		check.Error(t, "Release", lock.Release(t.Context()))
 		check.Error(t, "Release", lock.Release(t.Context()), locker.ErrReleased)

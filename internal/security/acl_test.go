@@ -185,7 +185,7 @@ func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.S
 	drv, err := dial(t, client, c.user, alone(server))
 	check.Must(t, err)
 	done := strategies[c.strategy].run(t, drv, c.prefix, patience)
-	done.renewInBatch(locker.Request{Name: c.prefix + "watched", Fenced: true})
+	done.renewByHold(locker.Request{Name: c.prefix + "watched", Fenced: true})
 	check.OK(t, errors.Join(done.errs...))
 	if log := slices.DeleteFunc(denied(t, server), isNoise); len(log) > 0 {
 		t.Errorf("the server refused %q", log)

@@ -260,13 +260,13 @@ func (c *cycle) wait(req locker.Request) {
 	c.check(err, "wait")
 }
 
-// renewInBatch renews a lock as the watchdog does: in a batch.
-func (c *cycle) renewInBatch(req locker.Request) {
+// renewByHold renews a lock as the watchdog does.
+func (c *cycle) renewByHold(req locker.Request) {
 	lock := c.acquire(c.locks, req)
 	if lock == nil {
 		return
 	}
-	c.check(errors.Join(lease.RenewBatch(c.ctx, []lease.Hold{lock.Hold()})...), "renewal in a batch")
+	c.check(lock.Hold().Renew(c.ctx), "renewal by the watchdog")
 	c.check(lock.Release(c.ctx), "release")
 }
 

@@ -45,15 +45,6 @@ type Hold interface {
 	// for this lock alone. A callback that blocks delays the reports of this lock, and no renewal.
 	// If more than 64 reports wait, the oldest that report only a renewal are dropped.
 	Renew(ctx context.Context) error
-	// Batch returns a value that is equal (==) for the locks that [RenewBatch] renews together. It
-	// is nil if this lock is renewed alone.
-	Batch() any
-	// Batched returns the Lease whose renewals can be sent with others, behind the wrappers that
-	// leave renewals alone, and its Batch. Both are nil if there is none.
-	Batched() (Batched, any)
-	// Renewed records r as the outcome of a renewal that was sent in a batch. Like Renew, it waits
-	// for no callback, and returns the error that Lock.Renew would return.
-	Renewed(r Renewal) error
 
 	// Disown is for a lock that has ended while another Lock continues its hold: from then on
 	// Handle returns a Handle that names no hold. If Handle was called before, Disown does nothing

@@ -93,8 +93,8 @@ const (
 // ErrNotHeld says that the hold has ended; one that matches ErrUnknownOutcome, that it is unknown
 // whether the operation was executed. Do may be called from several goroutines at once.
 //
-// A wrapper that leaves renewals alone has a method Unwrap() Lease, so that they can travel
-// together (see [Batched]) and what else the strategy's Lease can do is found ([Tokened]).
+// A wrapper has a method Unwrap() Lease, so that what else the strategy's Lease can do is found
+// ([Tokened]).
 type Lease interface {
 	// Do executes op.
 	Do(ctx context.Context, op Op) (Term, error)

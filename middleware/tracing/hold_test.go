@@ -147,8 +147,7 @@ func TestParents(t *testing.T) {
 	}
 }
 
-// A renewal by the watchdog is an event, wherever the watchdog is in the chain. It is still sent in
-// batches.
+// A renewal by the watchdog is an event, wherever the watchdog is in the chain.
 func TestWatchdogRenewals(t *testing.T) {
 	t.Parallel()
 	for name, outside := range map[string]bool{"watchdog outside": true, "watchdog inside": false} {
@@ -159,11 +158,8 @@ func TestWatchdogRenewals(t *testing.T) {
 				if outside {
 					chain = []locker.Middleware{dog, r.middleware(tracing.Config{})}
 				}
-				l := locker.Chain(batched{server}, chain...)
+				l := locker.Chain(server, chain...)
 				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job"}))
-				if lock.Hold().Batch() != "batch" {
-					t.Error("tracing keeps renewals from travelling together")
-				}
 				elapse(35 * time.Second)
 				check.OK(t, lock.Release(t.Context()))
 				s := r.only(t, "hold lock")
@@ -172,28 +168,6 @@ func TestWatchdogRenewals(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// batched is a Locker whose leases are Batched.
-type batched struct{ locker.Locker }
-
-func (b batched) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	lock, err := b.Locker.Acquire(ctx, req)
-	if err == nil {
-		lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return batchedLease{l} })
-	}
-	return lock, err
-}
-
-type batchedLease struct{ lease.Lease }
-
-func (batchedLease) Batch() any { return "batch" }
-
-func (batchedLease) RenewBatch(ctx context.Context, renewals []lease.Renewal) {
-	for i := range renewals {
-		r := &renewals[i]
-		r.Term, r.Err = r.Lease.Do(ctx, lease.Op{Kind: lease.OpRenew, TTL: r.TTL})
 	}
 }
 

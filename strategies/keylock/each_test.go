@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // Contract 4: an acquire whose reply was lost, of one lock or of several, is resent with the same
@@ -229,36 +228,6 @@ func TestLockOfAnotherStrategy(t *testing.T) {
 			check.Equal(t, "data of "+other.name, b.m.Dump(), before)
 			b.m.FlushAll()
 		}
-	})
-}
-
-// miscounts is a driver.Batcher that returns more or fewer results than it got calls.
-type miscounts struct {
-	driver.Driver
-	results []driver.Result
-}
-
-func (m *miscounts) EvalMany(context.Context, []driver.Call) []driver.Result { return m.results }
-
-// A batch with the wrong number of results renews nothing.
-func TestBatchWithTheWrongNumberOfResults(t *testing.T) {
-	t.Parallel()
-	yes := driver.Result{Reply: locker.Must(driver.NewReply(int64(1)))}
-	tests := map[string][]driver.Result{"none": nil, "too few": {yes}, "too many": {yes, yes, yes}}
-	check.EachInFakeTime(t, tests, func(t *testing.T, results []driver.Result) {
-		l := locker.Must(single.New(&miscounts{newBench(t).drv, results}, single.Config{}))
-		one := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "one", TTL: time.Minute}))
-		two := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "two", TTL: time.Minute}))
-		until := one.Deadline()
-		sleep(time.Second)
-		for _, err := range lease.RenewBatch(t.Context(), []lease.Hold{one.Hold(), two.Hold()}) {
-			wantIs(t, err, locker.ErrUnknownOutcome)
-		}
-		if !one.Deadline().Equal(until) || !two.Deadline().Equal(until) {
-			t.Errorf("the Deadlines are %v and %v, want %v", one.Deadline(), two.Deadline(), until)
-		}
-		wantNone(t, one.Release(t.Context()))
-		wantNone(t, two.Release(t.Context()))
 	})
 }
 

@@ -49,9 +49,6 @@ func (h *keyHold) current() string {
 // Token implements lease.Tokened.
 func (h *keyHold) Token() string { return h.current() }
 
-// changing reports whether there is a change of the note whose outcome is not known.
-func (h *keyHold) changing() bool { return h.pendingChange() != nil }
-
 func (h *keyHold) pendingChange() *change {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,7 +15,7 @@ func TestPrintingALeaseNeverShowsTheToken(t *testing.T) {
 		lock := b.acquire(t, locker.Request{Note: "nightly"})
 		random := lock.Handle().Grant().Token[:lease.TokenLen]
 		l := leaseOf(lock)
-		for _, v := range []any{l, struct{ lease.Lease }{l}, lease.Renewal{Lease: l}} {
+		for _, v := range []any{l, struct{ lease.Lease }{l}} {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d"} {
 				if text := fmt.Sprintf(verb, v); strings.Contains(text, random) {
 					t.Errorf("%s of a %T shows the token: %s", verb, v, text)

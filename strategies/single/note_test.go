@@ -12,50 +12,44 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// meanwhile is a driver.Batcher that calls a function before a batch is sent.
+// meanwhile is a driver that calls a function before the next script is sent.
 type meanwhile struct {
 	driver.Driver
 	before func()
 }
 
-func (m *meanwhile) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	m.before()
-	results := make([]driver.Result, len(calls))
-	for i, c := range calls {
-		results[i].Reply, results[i].Err = m.Eval(ctx, c.Script, c.Keys, c.Args)
+func (m *meanwhile) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	if before := m.before; before != nil {
+		m.before = nil
+		before()
 	}
-	return results
+	return m.Driver.Eval(ctx, s, keys, args)
 }
 
-// A batch of renewals that is sent with the value from before a change of the note loses no lock,
-// except one that is gone.
-func TestNoteBesideBatch(t *testing.T) {
+// A renewal that is sent with the value from before a change of the note loses no lock, except one
+// that is gone.
+func TestNoteBesideRenewal(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		drv := &meanwhile{Driver: b.drv}
 		l := locker.Must(single.New(drv, single.Config{}))
-		var locks []*locker.Lock
-		var holds []lease.Hold
-		for _, name := range []string{"noted", "gone", "plain"} {
+		for name, lost := range map[string]bool{"noted": false, "gone": true} {
 			lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
-			locks, holds = append(locks, lock), append(holds, lock.Hold())
-		}
-		drv.before = func() {
-			check.OK(t, locks[0].SetNote(t.Context(), "new"))
-			b.m.Del("gone")
-		}
-		until := locks[0].Deadline()
-		sleep(time.Second)
-		for i, err := range lease.RenewBatch(t.Context(), holds) {
-			if want := i == 1; errors.Is(err, locker.ErrLost) != want || (err != nil) != want {
-				t.Errorf("%s: the renewal returned %v", locks[i].Name(), err)
+			drv.before = func() {
+				check.OK(t, lock.SetNote(t.Context(), "new"))
+				if lost {
+					b.m.Del(name)
+				}
 			}
-		}
-		check.Equal(t, "the lock was renewed", locks[0].Deadline().After(until), true)
-		for _, lock := range locks {
+			until := lock.Deadline()
+			sleep(time.Second)
+			err := lock.Hold().Renew(t.Context())
+			if errors.Is(err, locker.ErrLost) != lost || (err != nil) != lost {
+				t.Errorf("%s: the renewal returned %v", name, err)
+			}
+			check.Equal(t, name+": the lock was renewed", lock.Deadline().After(until), !lost)
 			_ = lock.Release(t.Context())
 		}
 		check.Equal(t, "keys that are left", strings.Join(b.m.Keys(), " "), "")

@@ -100,83 +100,6 @@ func TestBegin(t *testing.T) {
 	})
 }
 
-// Each call of a batch has its own outcome, in their order; those that got NOSCRIPT are sent again.
-func TestEvalMany(t *testing.T) {
-	t.Parallel()
-	d, p := over(adapter.Client{Connections: 2, Waits: true, Send: func(_ context.Context, commands []*adapter.Command) {
-		for _, c := range commands {
-			c.Begin()
-			switch {
-			case c.Key() == "unknown" && c.Words[0] == "EVALSHA":
-				c.Answer(nil, adapter.NewServerError("NOSCRIPT No matching script.", nil))
-			case c.Key() == "wrong":
-				c.Answer(nil, adapter.NewServerError("WRONGTYPE", nil))
-			default:
-				c.Answer(c.Key(), nil)
-			}
-		}
-	}})
-	defer p.Close()
-	var batch []driver.Call
-	for i := range 100 {
-		batch = append(batch, driver.Call{Script: driver.NewScript("return 1"), Keys: []string{fmt.Sprint(i)}})
-	}
-	batch[40].Keys, batch[60].Keys = []string{"unknown"}, []string{"wrong"}
-	for i, r := range d.EvalMany(t.Context(), batch) {
-		got, _ := r.Reply.Text(0)
-		switch want := batch[i].Keys[0]; {
-		case want == "wrong":
-			check.Equal(t, "code", driver.CodeOf(r.Err), "WRONGTYPE")
-		case r.Err != nil || got != want:
-			t.Errorf("call %d was answered %q, %v; want %q", i, got, r.Err, want)
-		}
-	}
-}
-
-// A batch returns at its deadline, whatever other callers and the earlier calls of the batch took.
-func TestEvalManyReturnsAtItsDeadline(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		d, p := over(adapter.Client{Connections: 8, Single: true, Send: func(ctx context.Context, commands []*adapter.Command) {
-			c := commands[0]
-			c.Begin()
-			switch c.Words[len(c.Words)-1] {
-			case "late":
-				time.Sleep(2900 * time.Millisecond) //nolint:forbidigo // fake time
-			case "silent":
-				<-ctx.Done()
-				c.Answer(nil, ctx.Err())
-				return
-			}
-			c.Answer("answer", nil)
-		}})
-		defer p.Close()
-		script := driver.NewScript("return 1")
-		time.AfterFunc(time.Second, func() { _, _ = d.Do(until(t, time.Hour, false), "PING") })
-		began := time.Now()
-		results := d.EvalMany(until(t, 3*time.Second, false), []driver.Call{
-			{Script: script, Keys: []string{"late"}}, {Script: script, Keys: []string{"silent"}},
-		})
-		check.Within(t, "the batch", time.Since(began), 3*time.Second, 3*time.Second+adapter.Grain)
-		check.OK(t, results[0].Err)
-		check.Only(t, results[1].Err, context.DeadlineExceeded, driver.ErrNotSent)
-	})
-}
-
-// The error of a call of a batch says what that of a single call would.
-func TestEvalManyExplains(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		refused := errors.New("refused")
-		d, p := over(adapter.Client{
-			Connections: 2,
-			Send:        func(ctx context.Context, _ []*adapter.Command) { <-ctx.Done() },
-			Unsent:      func(err error, _ time.Time) error { return errors.Join(err, refused) },
-		})
-		defer p.Close()
-		results := d.EvalMany(until(t, time.Second, false), []driver.Call{{Script: driver.NewScript("return 1")}})
-		check.Error(t, "the call", results[0].Err, driver.ErrNotSent, context.DeadlineExceeded, refused)
-	})
-}
-
 // What has a WAIT behind it travels by itself. It takes as long as the replicas do, so that it holds
 // nobody up: neither others like it, nor those without.
 func TestEvalAckedTravelsByItself(t *testing.T) {
@@ -221,26 +144,23 @@ func TestEvalAckedTravelsByItself(t *testing.T) {
 	})
 }
 
-// A call whose script the server did not know, and that is not sent again before the batch ends, was
+// A call whose script the server did not know, and that is not sent again before its context ends, was
 // not sent.
-func TestEvalManyEndsAfterNoscript(t *testing.T) {
+func TestEvalEndsAfterNoscript(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
-		d, p := over(adapter.Client{Connections: 8, Single: true, Send: func(ctx context.Context, commands []*adapter.Command) {
+		d, p := over(adapter.Client{Connections: 8, Send: func(ctx context.Context, commands []*adapter.Command) {
 			c := commands[0]
-			c.Begin()
-			if c.Key() == "silent" {
+			if c.Words[0] == "EVAL" {
 				<-ctx.Done()
 				c.Answer(nil, ctx.Err())
 				return
 			}
+			c.Begin()
 			c.Answer(nil, adapter.NewServerError("NOSCRIPT No matching script.", nil))
 		}})
 		defer p.Close()
-		script := driver.NewScript("return 1")
-		results := d.EvalMany(until(t, 3*time.Second, false), []driver.Call{
-			{Script: script, Keys: []string{"unknown"}}, {Script: script, Keys: []string{"silent"}},
-		})
-		check.Error(t, "the call", results[0].Err, driver.ErrNotSent, context.DeadlineExceeded)
+		_, err := d.Eval(until(t, 3*time.Second, false), driver.NewScript("return 1"), []string{"k"}, nil)
+		check.Error(t, "the call", err, driver.ErrNotSent, context.DeadlineExceeded)
 	})
 }
 

@@ -66,9 +66,6 @@ func TestLeaving(t *testing.T) {
 		"EVAL": {func(ctx context.Context, d *adapter.Driver) error {
 			return check.ErrOf(d.Eval(ctx, script, []string{"k"}, []string{"7"}))
 		}, int64(8), "8 <nil>"},
-		"EVAL in a batch": {func(ctx context.Context, d *adapter.Driver) error {
-			return d.EvalMany(ctx, []driver.Call{{Script: script, Keys: []string{"k"}, Args: []string{"7"}}})[0].Err
-		}, int64(8), "8 <nil>"},
 	}
 	type stage struct {
 		leaves                 time.Duration
@@ -167,8 +164,8 @@ func TestGivingUpWhileWaiting(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for _, r := range d.EvalMany(ctx, make100(driver.NewScript("return 1"))) {
-			check.Only(t, r.Err, driver.ErrNotSent)
+		for _, err := range calls(ctx, t, d, 100)() {
+			check.Error(t, "a call of many", err, driver.ErrNotSent, context.DeadlineExceeded)
 		}
 		check.Equal(t, "flights", len(s.sent()), 1)
 		close(release)
@@ -176,15 +173,6 @@ func TestGivingUpWhileWaiting(t *testing.T) {
 		check.OK(t, call(t.Context(), t, d, "b"))
 		check.Equal(t, "flights", len(s.sent()), 2)
 	})
-}
-
-// make100 returns a batch.
-func make100(s *driver.Script) []driver.Call {
-	batch := make([]driver.Call, 100)
-	for i := range batch {
-		batch[i] = driver.Call{Script: s, Args: []string{fmt.Sprint(i)}}
-	}
-	return batch
 }
 
 // The context of a flight ends a second after the latest deadline of those aboard, and a minute later

@@ -234,24 +234,13 @@ func TestPipelineAtRandom(t *testing.T) {
 							cancel()
 						})
 					}
-					switch rand.IntN(4) {
+					switch rand.IntN(3) {
 					case 0:
 						v, err := d.SetNX(ctx, "k", word, time.Hour)
 						told(word, v, err)
 					case 1:
 						r, err := d.Eval(ctx, script, []string{"k"}, []string{word})
 						told(word, r, err)
-					case 2:
-						if word[0] == 'e' {
-							continue // a batch has places
-						}
-						var batch []driver.Call
-						for n := range 10 {
-							batch = append(batch, driver.Call{Script: script, Args: []string{fmt.Sprint(word, ".", n)}})
-						}
-						for n, r := range d.EvalMany(ctx, batch) {
-							told(batch[n].Args[0], r.Reply, r.Err)
-						}
 					default:
 						v, err := d.Do(ctx, "ECHO", word)
 						told(word, v, err)
