@@ -47,23 +47,22 @@ func (c *scriptCall) sendOnce(ctx context.Context) (err error) {
 	if c.replicas > 0 {
 		return c.sendAcked(ctx)
 	}
-	call := c.now()
-	c.reply, err = c.drv.Eval(ctx, call.Script, call.Keys, call.Args)
+	c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.currentArgs())
 	return err
 }
 
-// now returns the call as it is sent now. A release that keeps the name taken says for how much
-// longer, rounded up: a resend says less.
-func (c *scriptCall) now() driver.Call {
-	call := driver.Call{Script: c.script, Keys: c.keys, Args: c.args}
+// currentArgs returns the arguments as they are sent now. A release that keeps the name taken says
+// for how much longer, rounded up: a resend says less.
+func (c *scriptCall) currentArgs() []string {
 	if c.keepUntil.IsZero() {
-		return call
+		return c.args
 	}
-	if left := time.Until(c.keepUntil); left > 0 {
-		// an earlier send may still use the array
-		call.Args = append(slices.Clip(c.args), millis(left+time.Millisecond-1))
+	left := time.Until(c.keepUntil)
+	if left <= 0 {
+		return c.args
 	}
-	return call
+	// an earlier send may still use the array
+	return append(slices.Clip(c.args), millis(left+time.Millisecond-1))
 }
 
 // call prepares a call with the keys of the hold.

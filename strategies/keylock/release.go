@@ -86,10 +86,9 @@ func (h *keyHold) cleanUp(sends *resolve.Unanswered, e endScript) {
 	call := h.endCall(e)
 	resolve.CleanUp(h.l.drv, resolve.Residue{
 		Sends: sends, Until: h.openUntil, Timeout: h.timeout,
-		Call: call.now,
-		Read: func(reply driver.Reply, err error) (removed bool, _ error) {
-			if err == nil {
-				_, err = h.released(reply)
+		Remove: func(ctx context.Context) (removed bool, err error) {
+			if err = call.sendOnce(ctx); err == nil {
+				_, err = h.released(call.reply)
 			}
 			if err = lostIfOtherType(err); errors.Is(err, locker.ErrLost) {
 				return false, nil

@@ -10,30 +10,29 @@ import (
 )
 
 const (
-	// maxBatch bounds the residues of one call.
-	maxBatch = 64
-	// maxCalls bounds the concurrent calls of a lane.
-	maxCalls = 4
-	// maxSilent bounds those of the lane for residues whose last try got no answer.
-	maxSilent = 2
-	// stall is how long a call counts among maxCalls. Up to maxStalled of a lane may be in flight
-	// for longer, so that a node that has just frozen delays no other.
+	// maxCalls bounds the calls of a lane in flight, less those that are stalled. Those to one server
+	// travel together: see adapter.Pipeline.
+	maxCalls = 128
+	// stall is how long a call may be in flight before it counts as stalled. Up to maxStalled of a
+	// lane may be in flight for longer, so that a node that has just frozen delays no other.
 	stall      = 50 * time.Millisecond
-	maxStalled = 32
+	maxStalled = 1024
 	// maxResidues bounds the residues of a driver: a further one replaces one that was tried
 	// before, if there is one. See evict.
 	maxResidues = 1 << 14
 )
 
-// callLane is a share of the concurrent calls. Each class of residues has its own, so that none
-// waits for the calls of another. The mutex of the cleaner guards it.
-type callLane struct {
+// lane is a share of the concurrent calls. Each class of residues has its own, so that none waits
+// for the calls of another. The mutex of the cleaner guards it.
+type lane struct {
 	queues     []*residueQueue // those that it serves, in this order
-	calls      int             // under way, without those that are stalled
-	maxCalls   int
-	stalled    int
+	calls      int             // in flight
+	stalled    int             // of the calls
 	maxStalled int
 }
+
+// full reports whether the lane may not have another call.
+func (l *lane) full() bool { return l.calls-min(l.stalled, l.maxStalled) >= maxCalls }
 
 // cleaner cleans up for one driver.
 type cleaner struct {
@@ -53,15 +52,15 @@ type cleaner struct {
 
 	// In this order: what is known to be there waits for nothing that may be there, and a silent
 	// server delays no other.
-	lanes [3]callLane
+	lanes [3]lane
 }
 
 func newCleaner(drv driver.Driver) *cleaner {
 	c := &cleaner{drv: drv, wake: make(chan struct{}, 1)}
-	c.lanes = [...]callLane{
-		{queues: []*residueQueue{&c.known}, maxCalls: maxCalls, maxStalled: maxStalled},
-		{queues: []*residueQueue{&c.first, &c.again}, maxCalls: maxCalls, maxStalled: maxStalled},
-		{queues: []*residueQueue{&c.failedKnown, &c.silent}, maxCalls: maxSilent},
+	c.lanes = [...]lane{
+		{queues: []*residueQueue{&c.known}, maxStalled: maxStalled},
+		{queues: []*residueQueue{&c.first, &c.again}, maxStalled: maxStalled},
+		{queues: []*residueQueue{&c.failedKnown, &c.silent}},
 	}
 	return c
 }
@@ -86,10 +85,10 @@ func (c *cleaner) run(closing context.Context) {
 			over = nil
 			c.beginFinalTries()
 		}
-		batch, in, wait := c.next(time.Now())
+		r, in, wait := c.next(time.Now())
 		switch {
-		case len(batch) > 0:
-			go c.try(batch, in) //nolint:gosec // a try outlives the beginning of Close, which waits for it
+		case r != nil:
+			go c.try(r, in) //nolint:gosec // a try outlives the beginning of Close, which waits for it
 			continue
 		case wait < 0:
 			if cleaners.dismiss(c) {
@@ -107,116 +106,94 @@ func (c *cleaner) run(closing context.Context) {
 	}
 }
 
-// next returns the residues of the next call, and its lane. If none is due it returns how long to
-// wait; a negative wait means until the wake-up.
-func (c *cleaner) next(now time.Time) (batch []*residue, in *callLane, wait time.Duration) {
+// next returns the residue to try next, and its lane. If none is due it returns how long to wait; a
+// negative wait means until the wake-up.
+func (c *cleaner) next(now time.Time) (r *residue, in *lane, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	most := 1
-	if _, ok := c.drv.(driver.Batcher); ok {
-		most = maxBatch
-	}
 	wait = -1
 	for i := range c.lanes {
 		in = &c.lanes[i]
-		if in.calls >= in.maxCalls {
+		if in.full() {
 			continue
 		}
 		for _, q := range in.queues {
-			batch = c.due(batch, q, now, most, &wait)
-		}
-		if len(batch) > 0 {
-			in.calls++
-			return batch, in, 0
+			r, left := c.due(q, now)
+			if r != nil {
+				in.calls++
+				return r, in, 0
+			}
+			if left >= 0 && (wait < 0 || left < wait) {
+				wait = left
+			}
 		}
 	}
 	return nil, nil, wait
 }
 
-// due moves the residues of q that are due and within the budget to batch. It lowers wait to the
-// time until the next one. The mutex is held.
-func (c *cleaner) due(
-	batch []*residue, q *residueQueue, now time.Time, most int, wait *time.Duration,
-) []*residue {
-	for q.Len() > 0 && len(batch) < most {
+// due takes from q a residue that is due and within the budget. If there is none, it returns how
+// long that takes, or -1 if q is empty. The mutex is held.
+func (c *cleaner) due(q *residueQueue, now time.Time) (r *residue, wait time.Duration) {
+	for q.Len() > 0 {
 		r := (*q)[0]
 		if r.Sends.Settled() {
-			q.remove(r)
-			c.count--
+			c.drop(r)
 			continue
 		}
-		left, price := r.due.Sub(now), r.cost()
-		if left <= 0 && !c.budget.spend(price, now) {
-			if now.After(r.Until) { // there is no budget for its last try
-				q.remove(r)
-				c.count--
-				continue
-			}
-			left = max(c.budget.wait(price, now), time.Millisecond)
+		price := r.cost()
+		if left := r.due.Sub(now); left > 0 {
+			return nil, left
 		}
-		if left > 0 {
-			if *wait < 0 || left < *wait {
-				*wait = left
-			}
-			break
+		if c.budget.spend(price, now) {
+			q.remove(r)
+			return r, 0
 		}
-		q.remove(r)
-		batch = append(batch, r)
+		if !now.After(r.Until) {
+			return nil, max(c.budget.wait(price, now), time.Millisecond)
+		}
+		c.drop(r) // there is no budget for its last try
 	}
-	return batch
+	return nil, -1
 }
 
-// try makes one call for all of the batch.
-func (c *cleaner) try(batch []*residue, in *callLane) {
-	before := make([]Mark, len(batch))
-	timeout := time.Duration(0)
-	ctx := new(driver.Bounded)
-	for i, r := range batch {
-		before[i] = r.Sends.Mark()
-		timeout = max(timeout, r.Timeout)
-		// It ends a hold, or is the last chance to.
-		ctx.Urgent = ctx.Urgent || before[i].ledger.present > 0 || r.finalTries > 0
-	}
-	slot := &in.calls
-	defer time.AfterFunc(stall, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if slot == &in.calls && in.stalled < in.maxStalled {
-			in.calls, in.stalled, slot = in.calls-1, in.stalled+1, &in.stalled
-			c.wakeRun()
-		}
-	}).Stop()
-	ctx.Start(context.Background(), time.Now().Add(timeout))
-	results := c.eval(ctx, batch)
+// drop removes a residue that waits. The mutex is held.
+func (c *cleaner) drop(r *residue) {
+	r.queue.remove(r)
+	c.count--
+}
+
+// try makes one call for r.
+func (c *cleaner) try(r *residue, in *lane) {
+	late := time.AfterFunc(stall, func() { c.addStalled(in, 1) })
+	before := r.Sends.Mark()
+	// It ends a hold, or is the last chance to.
+	ctx := &driver.Bounded{Urgent: before.ledger.present > 0 || r.finalTries > 0}
+	ctx.Start(context.Background(), time.Now().Add(r.Timeout))
+	removed, err := r.Remove(ctx)
 	ctx.Stop()
+	if !late.Stop() {
+		c.addStalled(in, -1)
+	}
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	*slot--
-	slot = nil
-	for i, r := range batch {
-		err := r.record(results[i], before[i])
-		if r.isOver(err, now) {
-			c.count--
-			continue
-		}
+	in.calls--
+	r.record(removed, err, before)
+	if r.isOver(err, now) {
+		c.count--
+	} else {
 		r.schedule(err, now, c.closing)
 		c.put(r)
 	}
 	c.wakeRun()
 }
 
-func (c *cleaner) eval(ctx context.Context, batch []*residue) []driver.Result {
-	if len(batch) == 1 {
-		call := batch[0].Call()
-		reply, err := c.drv.Eval(ctx, call.Script, call.Keys, call.Args)
-		return []driver.Result{{Reply: reply, Err: err}}
-	}
-	calls := make([]driver.Call, len(batch))
-	for i, r := range batch {
-		calls[i] = r.Call()
-	}
-	return EvalMany(ctx, c.drv, calls)
+// addStalled adds n to the number of stalled calls of a lane.
+func (c *cleaner) addStalled(in *lane, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in.stalled += n
+	c.wakeRun()
 }
 
 // add takes a residue in. The mutex is held.
@@ -237,8 +214,7 @@ func (c *cleaner) add(r *residue) {
 func (c *cleaner) evict() {
 	for _, q := range [...]*residueQueue{&c.again, &c.silent, &c.failedKnown} {
 		if q.Len() > 0 {
-			q.remove((*q)[q.Len()-1]) // a leaf of the heap
-			c.count--
+			c.drop((*q)[q.Len()-1]) // a leaf of the heap
 			return
 		}
 	}
@@ -279,8 +255,7 @@ func (c *cleaner) answered(r *residue) {
 	}
 	switch state := r.Sends.state(); {
 	case state.settled(), r.finalTries > 1 && state.pending == 0 && state.present == 0:
-		r.queue.remove(r)
-		c.count--
+		c.drop(r)
 	case state.present > 0:
 		r.queue.remove(r)
 		r.due, r.failed, r.silent = time.Now(), false, false // its server answers

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"context"
 	"reflect"
 	"sync"
 	"time"
@@ -22,19 +23,17 @@ type Residue struct {
 	Sends *Unanswered
 	// Until ends the clean-up.
 	Until time.Time
-	// Timeout bounds each call.
+	// Timeout bounds each call of Remove.
 	Timeout time.Duration
-	// Call returns the call that removes the hold if it is there, and only then. It is asked before
-	// each try.
-	Call func() driver.Call
-	// Read reads what came of the call.
-	Read func(reply driver.Reply, err error) (removed bool, _ error)
+	// Remove removes the hold if it is there, and only then. It sends one command, and reports
+	// whether that removed a hold.
+	Remove func(ctx context.Context) (removed bool, err error)
 }
 
 // CleanUp removes the hold in the background: at once when it is known to exist, and otherwise by
 // repeated tries until nothing can be left or r.Until has passed. drv's Close makes it try once
 // more, a second time 100 ms later if the first was answered, and end. All clean-ups of a driver
-// share one scheduling goroutine, a few concurrent calls, and a limit of repetitions per second.
+// share one scheduling goroutine, a limit of concurrent calls, and a limit of repetitions per second.
 func CleanUp(drv driver.Driver, r Residue) {
 	res := &residue{Residue: r, began: time.Now()}
 	res.due = res.began

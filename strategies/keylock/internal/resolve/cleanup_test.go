@@ -41,8 +41,9 @@ func TestCleanUp(t *testing.T) {
 		"one open beside a hold, removed twice": {open: 1, held: true, reply: func(n int) (bool, error) { return n == 1 || n == 3, nil }, tries: 3, last: 30 * time.Millisecond},
 		"open to the end":                       {open: 1, reply: never, tries: 37, last: 30 * time.Second},
 	}, func(t *testing.T, tt test) {
-		r := residue(t, "k", tt.open, tt.held)
 		s := newServer(func(_ context.Context, _ string, n int) (bool, error) { return tt.reply(n) })
+		r := s.residue(t, "k", tt.open, tt.held)
+		s.start = time.Now()
 		r.Until = time.Now().Add(resolve.OpenFor(time.Second))
 		resolve.CleanUp(s, r)
 		time.Sleep(time.Minute) //nolint:forbidigo // fake time
@@ -91,7 +92,7 @@ func TestCleanUpHearsLateAnswers(t *testing.T) {
 		defer cancel()
 		check.Is(t, sends.Resolve(ctx, setting{s}), context.DeadlineExceeded)
 		s.start = time.Now()
-		r := residue(t, "k", 0, false)
+		r := s.residue(t, "k", 0, false)
 		r.Sends = sends.Unanswered
 		resolve.CleanUp(s, r)
 		time.Sleep(time.Minute) //nolint:forbidigo // fake time
@@ -115,33 +116,26 @@ func (c setting) Send(ctx context.Context) error {
 
 func (setting) ReadLate(v any) resolve.Verdict { return late{}.ReadLate(v) }
 
-// However much there is to clean up at a driver, it costs few goroutines, few calls at once and few
+// However much there is to clean up at a driver, it costs a limited number of goroutines and of
 // scripts per second, and each residue is looked after.
 func TestCleanUpIsBounded(t *testing.T) {
-	t.Parallel()
-	check.EachInFakeTime(t, map[string]bool{"batched": true, "one by one": false}, func(t *testing.T, batched bool) {
+	check.InFakeTime(t, func(t *testing.T) {
 		const n = 500
 		s := newServer(func(context.Context, string, int) (bool, error) {
 			time.Sleep(time.Millisecond) //nolint:forbidigo // fake time
 			return false, nil
 		})
-		var drv driver.Driver = s
-		if batched {
-			drv = batching{s}
-		}
 		for i := range n {
-			r := residue(t, fmt.Sprint(i), 1, false)
+			r := s.residue(t, fmt.Sprint(i), 1, false)
 			r.Until = time.Now().Add(time.Minute)
 			if i == 0 {
 				s.start = time.Now()
 			}
-			resolve.CleanUp(drv, r)
+			resolve.CleanUp(s, r)
 		}
 		time.Sleep(2 * time.Minute) //nolint:forbidigo // fake time
 		synctest.Wait()
-		if most := 4 * 64; s.most > most || !batched && s.most > 4 {
-			t.Errorf("%d calls at once", s.most)
-		}
+		check.AtMost(t, "calls at once", s.most, 128)
 		for at := 15 * time.Second; at < 2*time.Minute; at += time.Second {
 			check.AtMost(t, fmt.Sprintf("scripts in the second from %v on", at), s.sent(at, at+time.Second), 101)
 		}
@@ -165,13 +159,13 @@ func TestCleanUpBesideSilence(t *testing.T) {
 			return true, nil
 		})
 		for range 1000 {
-			resolve.CleanUp(batching{s}, residue(t, "silent", 0, true))
+			resolve.CleanUp(s, s.residue(t, "silent", 0, true))
 		}
 		time.Sleep(5 * time.Second) //nolint:forbidigo // fake time
 		synctest.Wait()
 		begun := time.Now()
 		done := make(chan time.Duration, 1)
-		resolve.CleanUp(batching{s}, heldResidue("healthy", time.Second, func() { done <- time.Since(begun) }))
+		resolve.CleanUp(s, s.heldResidue("healthy", time.Second, func() { done <- time.Since(begun) }))
 		check.AtMost(t, "time until a healthy node's residue was removed", <-done, 10*time.Millisecond)
 		time.Sleep(time.Minute) //nolint:forbidigo // fake time
 	})
@@ -201,7 +195,7 @@ func TestCleanUpEndsWithClose(t *testing.T) {
 		s := newServer(func(context.Context, string, int) (bool, error) {
 			return tt.reply(closing.Load(), int(n.Add(1)))
 		})
-		r := residue(t, "k", 1, false)
+		r := s.residue(t, "k", 1, false)
 		r.Until = time.Now().Add(time.Minute)
 		resolve.CleanUp(s, r)
 		time.Sleep(5 * time.Second) //nolint:forbidigo // fake time
@@ -232,7 +226,7 @@ func TestCleanUpOfAPlainDriver(t *testing.T) {
 		if odd {
 			drv = uncomparable{s, nil}
 		}
-		resolve.CleanUp(drv, residue(t, "k", 0, true))
+		resolve.CleanUp(drv, s.residue(t, "k", 0, true))
 		<-done
 	}
 }

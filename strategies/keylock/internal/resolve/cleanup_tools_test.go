@@ -78,21 +78,8 @@ func (s *server) sent(from, to time.Duration) (n int) {
 	return n
 }
 
-// batching is a server to which tries travel together.
-type batching struct{ *server }
-
-func (b batching) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	results := make([]driver.Result, len(calls))
-	var wg sync.WaitGroup
-	for i, c := range calls {
-		wg.Go(func() { results[i].Reply, results[i].Err = b.Eval(ctx, c.Script, c.Keys, c.Args) })
-	}
-	wg.Wait()
-	return results
-}
-
 // residue is what open sends of unknown outcome may leave, and a hold beside it where held says so.
-func residue(t *testing.T, key string, open int, held bool) resolve.Residue {
+func (s *server) residue(t *testing.T, key string, open int, held bool) resolve.Residue {
 	t.Helper()
 	cmd := &script{answers: append(slices.Repeat([]error{errCut}, open), nil)}
 	sends := resolve.Sends{Timeout: time.Second}
@@ -103,21 +90,21 @@ func residue(t *testing.T, key string, open int, held bool) resolve.Residue {
 	if held {
 		sends.Unanswered.Held()
 	}
-	return residueOf(sends.Unanswered, key, time.Second, func() {})
+	return s.residueOf(sends.Unanswered, key, time.Second, func() {})
 }
 
 // heldResidue is of a hold that is known to be there.
-func heldResidue(key string, timeout time.Duration, removed func()) resolve.Residue {
+func (s *server) heldResidue(key string, timeout time.Duration, removed func()) resolve.Residue {
 	u := new(resolve.Unanswered)
 	u.Held()
-	return residueOf(u, key, timeout, removed)
+	return s.residueOf(u, key, timeout, removed)
 }
 
-func residueOf(u *resolve.Unanswered, key string, timeout time.Duration, removed func()) resolve.Residue {
+func (s *server) residueOf(u *resolve.Unanswered, key string, timeout time.Duration, removed func()) resolve.Residue {
 	return resolve.Residue{
 		Sends: u, Until: time.Now().Add(resolve.OpenFor(time.Second)), Timeout: timeout,
-		Call: func() driver.Call { return driver.Call{Script: removal, Keys: []string{key}} },
-		Read: func(reply driver.Reply, err error) (bool, error) {
+		Remove: func(ctx context.Context) (bool, error) {
+			reply, err := s.Eval(ctx, removal, []string{key}, nil)
 			if err != nil {
 				return false, err
 			}

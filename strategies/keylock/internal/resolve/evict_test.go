@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 var errLost = errors.New("lost")
@@ -30,7 +29,7 @@ func TestEvict(t *testing.T) {
 			waiting := map[string]*residue{}
 			for class := range strings.SplitSeq(tt.waiting, ", ") {
 				r := &residue{
-					Residue: Residue{Sends: new(Unanswered), Call: func() driver.Call { return driver.Call{Keys: []string{class}} }},
+					Residue: Residue{Sends: new(Unanswered)},
 					silent:  strings.HasPrefix(class, "silent"),
 				}
 				r.Sends.Add(errLost, nil)

@@ -30,9 +30,8 @@ func (r *residue) cost() int {
 	return cost(r.tries, r.answered, r.Sends.state().present > 0 && !r.failed)
 }
 
-// record records what a try came to that began at the mark, and returns its error.
-func (r *residue) record(result driver.Result, before Mark) error {
-	removed, err := r.Read(result.Reply, result.Err)
+// record records the results of a try that began at the mark.
+func (r *residue) record(removed bool, err error, before Mark) {
 	r.tries++
 	r.answered = r.answered || err == nil
 	r.failed, r.silent = err != nil, err != nil && driver.CodeOf(err) == ""
@@ -43,7 +42,6 @@ func (r *residue) record(result driver.Result, before Mark) error {
 	default:
 		r.Sends.RemovedSince(before)
 	}
-	return err
 }
 
 // isOver reports whether the clean-up ends after a try that ended with err: nothing can be left,
