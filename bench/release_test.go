@@ -23,11 +23,16 @@ import (
 // evals notes the scripts that are run by digest, and their arguments.
 type evals struct {
 	driver.Driver
-	calls []driver.Call
+	calls []evalCall
+}
+
+type evalCall struct {
+	script     *driver.Script
+	keys, args []string
 }
 
 func (e *evals) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	e.calls = append(e.calls, driver.Call{Script: s, Keys: slices.Clone(keys), Args: slices.Clone(args)})
+	e.calls = append(e.calls, evalCall{s, slices.Clone(keys), slices.Clone(args)})
 	return e.Driver.Eval(ctx, s, keys, args)
 }
 
@@ -56,7 +61,7 @@ func BenchmarkRelease(b *testing.B) {
 		return c.B().Arbitrary(command[0]).Keys(key).Args(command[1:]...).Args(value).Build()
 	}
 	script := func(key string) error {
-		cmd := c.B().Evalsha().Sha1(release.Script.Digest()).Numkeys(2).Key(key, "{"+key+"}:waiters").Arg(release.Args...).Build()
+		cmd := c.B().Evalsha().Sha1(release.script.Digest()).Numkeys(2).Key(key, "{"+key+"}:waiters").Arg(release.args...).Build()
 		return want(2, c.Do(ctx, cmd))
 	}
 	variants := []struct {
@@ -133,7 +138,7 @@ func BenchmarkRelease(b *testing.B) {
 
 // releaseCall returns the script and the arguments with which strategies/single releases a lock,
 // and what it stored. The server knows the script.
-func releaseCall(b *testing.B, c rueidisclient.Client, addr string) (release driver.Call, value string) {
+func releaseCall(b *testing.B, c rueidisclient.Client, addr string) (release evalCall, value string) {
 	b.Helper()
 	drv, _ := openRueidis(b, addr)
 	recorded := &evals{Driver: drv}
@@ -142,8 +147,8 @@ func releaseCall(b *testing.B, c rueidisclient.Client, addr string) (release dri
 	check.Must(b, lock.Release(b.Context()))
 	_ = drv.Close()
 	release = recorded.calls[len(recorded.calls)-1]
-	if len(release.Keys) != 2 || release.Args[0] != value {
-		b.Fatalf("the last script was run on %q with %q", release.Keys, release.Args)
+	if len(release.keys) != 2 || release.args[0] != value {
+		b.Fatalf("the last script was run on %q with %q", release.keys, release.args)
 	}
 	return release, value
 }

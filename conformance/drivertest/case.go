@@ -21,7 +21,7 @@ type testCase struct {
 type caseT struct{ *suite.T }
 
 var cases = slices.Concat(
-	setCases, evalCases, errorCases, outcomeCases, togetherCases, subscribeCases, shardedCases, batchCases, ackedCases,
+	setCases, evalCases, errorCases, outcomeCases, togetherCases, subscribeCases, shardedCases, ackedCases,
 	closeCases, clusterCases, connectCases, lackCases,
 )
 

@@ -54,11 +54,6 @@ func closedDriverReturnsErrClosed(t *caseT) {
 		_, err := drv.Subscribe(t.Ctx, t.Key())
 		t.Is(err, driver.ErrClosed, "Subscribe after Close")
 	}
-	if b, ok := drv.(driver.Batcher); ok && !t.Lacks(FeatureBatch) {
-		for _, r := range b.EvalMany(t.Ctx, []driver.Call{{Script: countScript, Keys: []string{t.Key()}}}) {
-			t.Is(r.Err, driver.ErrClosed, "EvalMany after Close")
-		}
-	}
 	t.Is(drv.Close(), driver.ErrClosed, "the second Close")
 }
 

@@ -39,9 +39,9 @@ var clusterCases = []testCase{
 		run: successorIsFound,
 	},
 	{
-		name: "a silent node delays no answers of a batch", on: suite.OnlyCluster, own: true, needs: batches,
-		why: "renewals of a batch that other nodes have answered must not count as unanswered",
-		run: silentNodeInBatch,
+		name: "a silent node delays no answers to calls at the same time", on: suite.OnlyCluster, own: true,
+		why: "renewals that are due together go to all nodes, and those that other nodes have answered must not count as unanswered",
+		run: silentNodeAmongCalls,
 	},
 	{
 		name: "a silent node delays no call to another", on: suite.OnlyCluster, own: true,
@@ -86,64 +86,49 @@ func twoSlotsAreAnError(t *caseT) {
 	if t.Exists(a) || t.Exists(b) {
 		t.Errorf("a script over two slots was executed")
 	}
-	if batch, ok := drv.(driver.Batcher); ok && !t.Lacks(FeatureBatch) {
-		results := batch.EvalMany(t.Ctx, []driver.Call{
-			{Script: countScript, Keys: []string{a, b}}, {Script: countScript, Keys: []string{b}},
-		})
-		if len(results) != 2 || results[0].Err == nil || results[1].Err != nil {
-			t.Errorf("a batch with one call over two slots: %+v, want an error for that one alone", results)
+	t.Promptly("calls at the same time", t.begin(60, func(i int) {
+		keys, twoSlots := []string{b}, i%3 == 1
+		if twoSlots {
+			keys = []string{a, b}
 		}
-	}
+		if _, err := drv.Eval(t.Ctx, countScript, keys, nil); (err != nil) != twoSlots {
+			t.Errorf("call %d of many, over two slots: %v: %v", i, twoSlots, err)
+		}
+	}).Wait)
 	_, err = drv.SetNX(t.Ctx, t.Key(), "v", time.Minute)
 	t.OK(err, "SetNX afterwards")
 }
 
-// silentNodeInBatch freezes one node of three, and demands the outcomes of the calls to the others.
-func silentNodeInBatch(t *caseT) {
-	drv := t.Driver()
+// silentNodeAmongCalls freezes one node of three, makes calls to all of them at the same time, and
+// demands the outcomes of those to the others.
+func silentNodeAmongCalls(t *caseT) {
+	const calls = 240
+	drv, keys := t.Driver(), t.keys(2*calls)
 	silent := t.Server.Cluster.Nodes()[1]
-	parents := []context.Context{t.Ctx, context.Background()}
-	batches := make([][]driver.Call, len(parents))
-	for n := range batches {
-		for range 240 {
-			batches[n] = append(batches[n], driver.Call{Script: countScript, Keys: []string{t.Key()}})
+	count := func(ctx context.Context, key string, want int64) error {
+		reply, err := drv.Eval(ctx, countScript, []string{key}, nil)
+		if n, _ := reply.Int(0); err == nil && n != want {
+			err = fmt.Errorf("the answer is %d, want %d", n, want)
 		}
-		for range 2 {
-			for _, r := range t.many(t.Ctx, drv, batches[n]) {
-				t.OK(r.Err, "a call of a batch")
+		return err
+	}
+	for n := range int64(2) {
+		t.Promptly("the calls", t.begin(len(keys), func(i int) {
+			if err := count(t.Ctx, keys[i], n+1); err != nil {
+				t.Errorf("a call: %v", err)
 			}
-		}
+		}).Wait)
 	}
 	t.OK(silent.Freeze(), "freeze a node")
-	var all sync.WaitGroup
-	results := make([][]driver.Result, len(parents))
-	for n, parent := range parents {
-		all.Go(func() {
-			ctx := driver.Bound(parent, 10*time.Second)
-			defer ctx.Stop()
-			results[n] = t.batcher(drv).EvalMany(ctx, batches[n])
-		})
-	}
-	t.Promptly("the batches return", all.Wait)
-	for n := range results {
-		if len(results[n]) != len(batches[n]) {
-			t.Fatalf("EvalMany returned %d results for %d calls", len(results[n]), len(batches[n]))
+	parents := []context.Context{t.Ctx, context.Background()}
+	t.Promptly("the calls to all nodes", t.begin(len(keys), func(i int) {
+		ctx := driver.Bound(parents[i/calls], 10*time.Second)
+		defer ctx.Stop()
+		err := count(ctx, keys[i], 3)
+		if there := t.Server.Cluster.NodeForKey(keys[i]) == silent; (err != nil) != there {
+			t.Errorf("a call, to the silent node: %v: %v", there, err)
 		}
-		for i, r := range results[n] {
-			switch key := batches[n][i].Keys[0]; {
-			case t.Server.Cluster.NodeForKey(key) == silent:
-				if r.Err == nil {
-					t.Errorf("a call to the silent node was answered")
-				}
-			case r.Err != nil:
-				t.Errorf("a call to another node: %v", r.Err)
-			default:
-				if got, err := r.Reply.Int(0); got != 3 || err != nil {
-					t.Errorf("a call to another node was answered %d (%v), want 3", got, err)
-				}
-			}
-		}
-	}
+	}).Wait)
 	t.OK(silent.Thaw(), "let the node go on")
 }
 
@@ -191,18 +176,6 @@ func silentNodeDelaysNoOther(t *caseT) {
 // their slices at the end, so that the race detector reports late reads.
 func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, string) error {
 	ways := map[string]func(context.Context, driver.Driver, string) error{setNX.name: setNX.send, eval.name: eval.send}
-	if !t.Lacks(FeatureBatch) {
-		ways["EvalMany"] = func(ctx context.Context, drv driver.Driver, key string) error {
-			call := driver.Call{Script: countScript, Keys: []string{key}}
-			calls := []driver.Call{call, call}
-			var errs error
-			for _, r := range t.batcher(drv).EvalMany(ctx, calls) {
-				errs = errors.Join(errs, r.Err)
-			}
-			call.Keys[0], calls[0], calls[1] = "overwritten", driver.Call{}, driver.Call{}
-			return errs
-		}
-	}
 	if !t.Lacks(FeatureReplicas) {
 		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver, key string) error {
 			keys := []string{key}

@@ -86,7 +86,6 @@ type Feature = suite.Feature
 // What an adapter may lack.
 const (
 	FeatureSubscribe Feature = suite.FeatureSubscribe // Driver.Subscribe
-	FeatureBatch     Feature = suite.FeatureBatch     // driver.Batcher
 	FeatureReplicas  Feature = suite.FeatureReplicas  // Driver.EvalAcked
 	FeatureSharded   Feature = suite.FeatureSharded   // driver.DeliverySharded
 	FeatureCluster   Feature = suite.FeatureCluster   // a Target of Kind Cluster

@@ -49,12 +49,6 @@ func lacksReturnUnsupported(t *caseT) {
 			if got := drv.Delivery(t.Key()); got == driver.DeliverySharded {
 				t.Errorf("Delivery is %d, which is declared missing", got)
 			}
-		case FeatureBatch:
-			if b, ok := drv.(driver.Batcher); ok {
-				for _, r := range b.EvalMany(t.Ctx, []driver.Call{{Script: countScript, Keys: []string{t.Key()}}}) {
-					t.Is(r.Err, errors.ErrUnsupported, "EvalMany, which is declared missing")
-				}
-			}
 		}
 	}
 }

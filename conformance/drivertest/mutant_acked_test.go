@@ -82,7 +82,7 @@ func TestFlawedAcknowledgements(t *testing.T) {
 			[]string{"a WAIT obeys its context"},
 		},
 	} {
-		flawed := Harness{Lacks: []Feature{FeatureBatch}, Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
+		flawed := Harness{Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
 			d, err := dial(tb, target)
 			return flawedAcks{d, f.flaw}, err
 		}}

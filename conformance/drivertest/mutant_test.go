@@ -116,6 +116,10 @@ var flawedDrivers = []struct {
 		[]string{"calls at the same time are sent once"},
 	},
 	{
+		"sends again what travelled with an unknown script", resentUnknown(),
+		[]string{"calls at the same time send unknown scripts once"},
+	},
+	{
 		"sends what it said was not sent", amongOthers(4, keptInQueue),
 		[]string{"what many callers left unsent is never sent"},
 	},
@@ -276,7 +280,7 @@ func TestFlawedDrivers(t *testing.T) {
 	t.Parallel()
 	var list []suitetest.Mutant
 	for _, f := range flawedDrivers {
-		flawed := Harness{Lacks: []Feature{FeatureBatch}, Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
+		flawed := Harness{Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
 			return f.flaw.Dial(tb, suite.Target(target))
 		}}
 		list = append(list, suitetest.Mutant{Name: f.name, Flawed: flawed.suite(), Caught: f.caught})

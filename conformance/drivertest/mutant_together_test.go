@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
@@ -104,6 +105,27 @@ func resentTogether(ctx context.Context, tr *traffic, send func(context.Context)
 		return send(ctx)
 	}
 	return a
+}
+
+// resentUnknown sends a script again that found others under way, if it was not known before.
+func resentUnknown() suitetest.Driver {
+	type call struct {
+		drv driver.Driver
+		s   *driver.Script
+	}
+	var known sync.Map
+	var underWay atomic.Int32
+	return suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+		_, before := known.Load(call{d, s})
+		alone := underWay.Add(1) == 1
+		defer underWay.Add(-1)
+		r, err := d.Eval(ctx, s, keys, args)
+		known.Store(call{d, s}, true)
+		if !before && !alone {
+			return d.Eval(ctx, s, keys, args)
+		}
+		return r, err
+	}}
 }
 
 // keptInQueue leaves a call in its queue when the caller leaves.

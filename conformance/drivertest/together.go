@@ -33,6 +33,11 @@ var togetherCases = []testCase{
 		run: callsAreSentOnce,
 	},
 	{
+		name: "calls at the same time send unknown scripts once", on: suite.WithoutSentinel, own: true,
+		why: "NOSCRIPT comes for some of the calls that travel together and not for others; none may run twice",
+		run: unknownScriptsAreSentOnce,
+	},
+	{
 		name: "what many callers left unsent is never sent", on: suite.OneAddress, own: true,
 		why: "nobody cleans up after ErrNotSent: a command that leaves a queue after its caller locks what nobody holds",
 		run: unsentCallsAreNeverSent,
@@ -313,6 +318,31 @@ func callsAreSentOnce(t *caseT) {
 		t.consistent(p, keys, answers)
 		trap.Release()
 		t.Eventually("a call works again", func() bool { return eval.send(t.Ctx, drv, t.Key()) == nil })
+	}
+}
+
+// unknownScriptsAreSentOnce makes calls of two scripts, of which the server knows one at first.
+func unknownScriptsAreSentOnce(t *caseT) {
+	const calls, every = 60, 3
+	drv, keys := t.Driver(), t.keys(calls)
+	known := script(`return redis.call('INCRBY', KEYS[1], 1)`)
+	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
+	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "LOAD", known.Source()), "SCRIPT LOAD")
+	for round := range int64(2) {
+		t.Promptly("the calls", t.begin(calls, func(i int) {
+			s := countScript
+			if i%every == 0 {
+				s = known
+			}
+			reply, err := drv.Eval(t.Ctx, s, keys[i:i+1], nil)
+			if err != nil {
+				t.Errorf("round %d, call %d: %v", round+1, i, err)
+				return
+			}
+			if n, err := reply.Int(0); err != nil || n != round+1 {
+				t.Errorf("round %d: call %d has run %d times (%v)", round+1, i, n, err)
+			}
+		}).Wait)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
 
-// What a script answers is the same through every client, in a batch too, or an error through every
+// What a script answers is the same through every client, beside others too, or an error through every
 // one. To SET NX, OK is yes, nil is no, and all else is an error.
 func FuzzReplies(f *testing.F) {
 	for _, reply := range []string{
@@ -45,15 +46,18 @@ func FuzzReplies(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for i, drv := range drivers {
-			var results [3]driver.Result
-			results[0].Reply, results[0].Err = drv.Eval(ctx, script, []string{"a"}, nil)
-			call := driver.Call{Script: script, Keys: []string{"a"}}
-			copy(results[1:], drv.(driver.Batcher).EvalMany(ctx, []driver.Call{call, call}))
-			for _, got := range results {
-				if (got.Err == nil) != (wantErr == nil) || got.Err == nil && show(got.Reply) != show(want) {
-					t.Errorf("%s made of %q: %s, %v; want %s, %v", clients.WithFork[i].Name, raw, show(got.Reply), got.Err, show(want), wantErr)
+			eval := func() {
+				got, err := drv.Eval(ctx, script, []string{"a"}, nil)
+				if (err == nil) != (wantErr == nil) || err == nil && show(got) != show(want) {
+					t.Errorf("%s made of %q: %s, %v; want %s, %v", clients.WithFork[i].Name, raw, show(got), err, show(want), wantErr)
 				}
 			}
+			eval()
+			var wg sync.WaitGroup
+			for range 12 { // some travel together
+				wg.Go(eval)
+			}
+			wg.Wait()
 			set, err := drv.SetNX(ctx, "a", "b", time.Second)
 			if set != (v.Any() == "OK") || (err == nil) != (set || v.IsNil) {
 				t.Errorf("%s made of %q, as the answer to SET NX: %v, %v", clients.WithFork[i].Name, raw, set, err)

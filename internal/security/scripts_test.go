@@ -69,13 +69,6 @@ func (r *recorder) EvalAcked(ctx context.Context, s *driver.Script, keys, args [
 	return r.Driver.EvalAcked(ctx, s, keys, args, replicas, timeout)
 }
 
-func (r *recorder) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	for _, c := range calls {
-		r.note(c.Script, c.Keys, c.Args...)
-	}
-	return r.Driver.(driver.Batcher).EvalMany(ctx, calls)
-}
-
 // perLock divides the keys of a script into those of each lock.
 func perLock(keys []string) (locks [][]string) {
 	var counter, waiters string

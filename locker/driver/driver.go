@@ -73,25 +73,6 @@ type Info struct {
 	Address string
 }
 
-// Batcher is implemented by drivers that send many scripts in one round trip. The results are in
-// the order of the calls; each call has an outcome of its own.
-type Batcher interface {
-	// EvalMany runs the scripts of calls, and returns a Result for each. It ends with ctx, as Eval.
-	EvalMany(ctx context.Context, calls []Call) []Result
-}
-
-// Call is one script call of a batch.
-type Call struct {
-	Script     *Script  // the script to run
-	Keys, Args []string // its KEYS and ARGV
-}
-
-// Result is the outcome of one [Call].
-type Result struct {
-	Reply Reply // what the script returned, if Err is nil
-	Err   error // as of Eval
-}
-
 // Subscription is one listener on one channel.
 type Subscription interface {
 	// Wake returns a channel that receives a value after a message and after every

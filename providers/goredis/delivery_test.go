@@ -24,7 +24,9 @@ import (
 func TestAbandonedCommandIsNeverExecuted(t *testing.T) {
 	t.Parallel()
 	for kindName, kind := range kinds {
-		for _, opName := range []string{"SetNX", "Eval", "EvalMany", "EvalAcked"} {
+		for opName, operation := range map[string]func(context.Context, driver.Driver) error{
+			"SetNX": operations["SetNX"], "Eval": operations["Eval"], "Evals": evals, "EvalAcked": operations["EvalAcked"],
+		} {
 			if opName == "EvalAcked" && kindName == "unknown" {
 				continue // unsupported
 			}
@@ -47,7 +49,7 @@ func TestAbandonedCommandIsNeverExecuted(t *testing.T) {
 					late.on.Store(true)
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
-					if err := operations[opName](ctx, drv); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, ctx.Err()) {
+					if err := operation(ctx, drv); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, ctx.Err()) {
 						t.Errorf("error %v, want ErrNotSent and %v", err, ctx.Err())
 					}
 					close(late.resume)
@@ -106,12 +108,11 @@ func TestServerRefusesAbandonedCommand(t *testing.T) {
 		want      string
 	}
 	check.Each(t, map[string]test{
-		"option":               {"SetNX", "set", "ERR syntax error"},
-		"digest":               {"Eval", "evalsha", "NOSCRIPT "},
-		"source":               {"Eval", "eval", "ERR Error compiling script"},
-		"digest in a pipeline": {"EvalMany", "evalsha", "NOSCRIPT "},
-		"digest with a WAIT":   {"EvalAcked", "evalsha", "NOSCRIPT "},
-		"source with a WAIT":   {"EvalAcked", "eval", "ERR Error compiling script"},
+		"option":             {"SetNX", "set", "ERR syntax error"},
+		"digest":             {"Eval", "evalsha", "NOSCRIPT "},
+		"source":             {"Eval", "eval", "ERR Error compiling script"},
+		"digest with a WAIT": {"EvalAcked", "evalsha", "NOSCRIPT "},
+		"source with a WAIT": {"EvalAcked", "eval", "ERR Error compiling script"},
 	}, func(t *testing.T, tt test) {
 		server := redistest.Start(t, redistest.Options{})
 		var dialed atomic.Int32

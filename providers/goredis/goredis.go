@@ -16,10 +16,7 @@ type goredisDriver struct {
 	client redis.UniversalClient
 }
 
-var (
-	_ driver.Driver  = (*goredisDriver)(nil)
-	_ driver.Batcher = (*goredisDriver)(nil)
-)
+var _ driver.Driver = (*goredisDriver)(nil)
 
 // New makes a driver over client, which stays the caller's: Close does not close it, and it must
 // live longer than the driver. Set ContextTimeoutEnabled in its options: then most calls need no

@@ -34,9 +34,6 @@ func newDriver(tb testing.TB, client redis.UniversalClient) driver.Driver {
 	return drv
 }
 
-// batcher is what a driver of this package is besides a Driver.
-func batcher(drv driver.Driver) driver.Batcher { return drv.(driver.Batcher) }
-
 // hook is a client's hook around each command, and around each pipeline.
 type hook func(ctx context.Context, cmds []redis.Cmder, send func(context.Context) error) error
 

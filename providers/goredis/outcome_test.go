@@ -165,8 +165,10 @@ func TestHooksInBetween(t *testing.T) {
 		client := single(f.options())
 		client.AddHook(hook(func(context.Context, []redis.Cmder, func(context.Context) error) error { return outcome }))
 		drv := newDriver(t, client)
-		for _, name := range []string{"SetNX", "Eval", "EvalMany"} {
-			err := operations[name](t.Context(), drv)
+		for name, operation := range map[string]func(context.Context, driver.Driver) error{
+			"SetNX": operations["SetNX"], "Eval": operations["Eval"], "Evals": evals,
+		} {
+			err := operation(t.Context(), drv)
 			if err == nil || outcome != nil && (!errors.Is(err, veto) || !errors.Is(err, driver.ErrNotSent)) {
 				t.Errorf("%s, hook returns %v: error %v", name, outcome, err)
 			}

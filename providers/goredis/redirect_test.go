@@ -70,18 +70,20 @@ func TestLostReplyAfterARedirection(t *testing.T) {
 				drv := newDriver(t, cluster(opts))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				calls := make([]driver.Call, 20)
-				for i := range calls {
-					calls[i] = driver.Call{Script: one, Keys: []string{fmt.Sprintf("{k}%d", i)}, Args: []string{fmt.Sprint("id", i)}}
-				}
+				var wg sync.WaitGroup
 				wrong := 0
-				for i, r := range batcher(drv).EvalMany(ctx, calls) {
-					mu.Lock()
-					if executed[fmt.Sprint("id", i)] > 0 && driver.NotExecuted(r.Err) {
-						wrong++
-					}
-					mu.Unlock()
+				for i := range 20 {
+					wg.Go(func() {
+						id := fmt.Sprint("id", i)
+						_, err := drv.Eval(ctx, one, []string{fmt.Sprintf("{k}%d", i)}, []string{id})
+						mu.Lock()
+						defer mu.Unlock()
+						if executed[id] > 0 && driver.NotExecuted(err) {
+							wrong++
+						}
+					})
 				}
+				wg.Wait()
 				mu.Lock()
 				defer mu.Unlock()
 				check.Equal(t, "commands that were executed", len(executed), 20)

@@ -42,7 +42,7 @@ func TestClusterFindsItsNodes(t *testing.T) {
 		}
 	}
 	r, err := drv.Eval(t.Context(), driver.NewScript(`return 42`), nil, nil)
-	wantInt(t, driver.Result{Reply: r, Err: err}, 42)
+	wantInt(t, r, err, 42)
 	sub, err := drv.Subscribe(t.Context(), t.Name())
 	check.Must(t, err)
 	defer sub.Close()

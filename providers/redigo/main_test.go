@@ -76,22 +76,10 @@ func bound(t *testing.T, parent context.Context, d time.Duration) *driver.Bounde
 	return ctx
 }
 
-func evalMany(ctx context.Context, drv driver.Driver, calls ...driver.Call) []driver.Result {
-	return drv.(driver.Batcher).EvalMany(ctx, calls)
-}
-
-func wantInt(t *testing.T, r driver.Result, want int64) {
+func wantInt(t *testing.T, r driver.Reply, err error, want int64) {
 	t.Helper()
-	if n, err := r.Reply.Int(0); r.Err != nil || err != nil || n != want {
-		t.Errorf("result %d, %v, %v; want %d", n, r.Err, err, want)
-	}
-}
-
-// wantOpen checks for an error that leaves the command open.
-func wantOpen(t *testing.T, err, is error) {
-	t.Helper()
-	if !errors.Is(err, is) || driver.NotExecuted(err) || driver.CodeOf(err) != "" {
-		t.Errorf("error %v, want one of unknown outcome that matches %v", err, is)
+	if n, errInt := r.Int(0); err != nil || errInt != nil || n != want {
+		t.Errorf("result %d, %v, %v; want %d", n, err, errInt, want)
 	}
 }
 

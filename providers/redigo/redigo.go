@@ -37,10 +37,7 @@ type redigoDriver struct {
 	inline atomic.Bool
 }
 
-var (
-	_ driver.Driver  = (*redigoDriver)(nil)
-	_ driver.Batcher = (*redigoDriver)(nil)
-)
+var _ driver.Driver = (*redigoDriver)(nil)
 
 // New makes a driver over pool, which stays the caller's: neither New nor the driver's Close closes
 // it. New does not dial. A nil pool, and a *redis.Pool without Dial and DialContext, is a

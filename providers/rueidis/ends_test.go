@@ -29,10 +29,6 @@ var operations = []func(ctx context.Context, drv driver.Driver, key string) erro
 		return err
 	},
 	func(ctx context.Context, drv driver.Driver, key string) error {
-		call := driver.Call{Script: compare, Keys: []string{key}, Args: []string{"v"}}
-		return drv.(driver.Batcher).EvalMany(ctx, []driver.Call{call, call})[1].Err
-	},
-	func(ctx context.Context, drv driver.Driver, key string) error {
 		_, _, err := drv.EvalAcked(ctx, compare, []string{key}, []string{"v"}, 1, patience/2)
 		return err
 	},
@@ -88,7 +84,7 @@ func TestDeadConnection(t *testing.T) {
 			bounded := driver.Bound(context.Background(), patience)
 			defer bounded.Stop()
 			for _, ctx := range []context.Context{bounded, later} {
-				for i, err := range workers(ctx, drv, 64, 3, "lost") {
+				for i, err := range workers(ctx, drv, 64, 2, "lost") {
 					if err != nil {
 						t.Errorf("call %d: %v", i, err)
 					}

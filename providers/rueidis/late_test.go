@@ -52,7 +52,7 @@ var parents = map[string]func(t *testing.T) context.Context{
 // sent later.
 func TestNotSentWhileConnecting(t *testing.T) {
 	t.Parallel()
-	for i, op := range []string{"SetNX", "Eval", "EvalMany"} {
+	for i, op := range []string{"SetNX", "Eval"} {
 		for name, parent := range parents {
 			t.Run(op+"/"+name, func(t *testing.T) {
 				t.Parallel()

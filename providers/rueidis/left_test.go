@@ -19,18 +19,15 @@ import (
 // connection. They end a second after their callers have left.
 func TestPooledCallsEndAfterTheirCallers(t *testing.T) {
 	t.Parallel()
-	call := driver.Call{Script: driver.NewScript("return 1"), Keys: []string{"k"}}
+	script := driver.NewScript("return 1")
 	for op, send := range map[string]func(ctx context.Context, drv driver.Driver) error{
 		"SetNX": func(ctx context.Context, drv driver.Driver) error {
 			_, err := drv.SetNX(ctx, "k", "v", time.Minute)
 			return err
 		},
 		"Eval": func(ctx context.Context, drv driver.Driver) error {
-			_, err := drv.Eval(ctx, call.Script, call.Keys, nil)
+			_, err := drv.Eval(ctx, script, []string{"k"}, nil)
 			return err
-		},
-		"EvalMany": func(ctx context.Context, drv driver.Driver) error {
-			return drv.(driver.Batcher).EvalMany(ctx, []driver.Call{call, call})[1].Err
 		},
 	} {
 		for name, deadline := range map[string]bool{"deadline": true, "cancel": false} {

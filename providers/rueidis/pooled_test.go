@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -11,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A batch avoids a silent shared connection while its slot is on the move. The client's own DoMulti
-// panics then, in a goroutine where nobody can recover.
-func TestPooledBatchOfASlotOnTheMove(t *testing.T) {
+// Calls that travel together avoid a silent shared connection while their slot is on the move. The
+// client's own DoMulti panics then, in a goroutine where nobody can recover.
+func TestPooledCallsOfASlotOnTheMove(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
 	cluster := redistest.StartCluster(t, 3, redistest.Options{})
@@ -29,26 +30,24 @@ func TestPooledBatchOfASlotOnTheMove(t *testing.T) {
 	}
 
 	script := driver.NewScript("return redis.call('INCR', KEYS[1])")
-	var calls []driver.Call
-	for i := range 20 {
-		calls = append(calls, driver.Call{Script: script, Keys: []string{fmt.Sprintf("{batch}%d", i)}})
-	}
-	slot := redistest.Slot("batch")
+	slot := redistest.Slot("moved")
 	to := cluster.Nodes()[0]
 	if to == cluster.NodeForSlot(slot) {
 		to = cluster.Nodes()[1]
 	}
 	move, err := cluster.BeginMove(t.Context(), slot, to)
 	check.Must(t, err)
-	for round, batch := range [][]driver.Call{calls, calls, calls[:8], calls[:1]} {
-		for i, r := range a.EvalMany(t.Context(), batch) {
-			if r.Err != nil {
-				t.Fatalf("call %d: %v", i, r.Err)
-			}
-			if n, err := r.Reply.Int(0); n != int64(round)+1 || err != nil {
-				t.Errorf("call %d answered %d, %v: want %d", i, n, err, round+1)
-			}
+	for round, calls := range []int{40, 40, 8, 1} {
+		var wg sync.WaitGroup
+		for i := range calls {
+			wg.Go(func() {
+				r, err := a.Eval(t.Context(), script, []string{fmt.Sprintf("{moved}%d", i)}, nil)
+				if n, _ := r.Int(0); n != int64(round)+1 || err != nil {
+					t.Errorf("call %d answered %d, %v: want %d", i, n, err, round+1)
+				}
+			})
 		}
+		wg.Wait()
 	}
 	check.Must(t, move.Finish(t.Context()))
 }

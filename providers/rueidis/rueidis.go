@@ -31,10 +31,7 @@ type rueidisDriver struct {
 	closed bool
 }
 
-var (
-	_ driver.Driver  = (*rueidisDriver)(nil)
-	_ driver.Batcher = (*rueidisDriver)(nil)
-)
+var _ driver.Driver = (*rueidisDriver)(nil)
 
 // New makes a driver over client, which stays the caller's: Close does not close it, and it must
 // live longer than the driver.

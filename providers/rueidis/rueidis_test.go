@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -209,18 +210,23 @@ func TestRepliesOfRESP3(t *testing.T) {
 	}
 }
 
-// In a batch, scripts without keys travel beside scripts with keys, which rueidis does not mix.
-func TestBatchWithAndWithoutKeys(t *testing.T) {
+// Scripts without keys travel beside scripts with keys, which rueidis does not mix.
+func TestCallsWithAndWithoutKeys(t *testing.T) {
 	t.Parallel()
 	drv := dial(t, redis.ClientOption{InitAddress: cluster.Get(t).Addrs()})
-	keys := []string{lease.NewToken() + "{a}", lease.NewToken() + "{b}"}
-	for i, r := range drv.(driver.Batcher).EvalMany(t.Context(), []driver.Call{
-		{Script: increment, Keys: keys[:1]},
-		{Script: driver.NewScript(`return 1`)},
-		{Script: increment, Keys: keys[1:]},
-	}) {
-		if n, err := r.Reply.Int(0); r.Err != nil || err != nil || n != 1 {
-			t.Errorf("call %d: %d, %v, %v; want 1", i, n, r.Err, err)
-		}
+	without := driver.NewScript(`return 1`)
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			script, keys := without, []string(nil)
+			if i%3 > 0 {
+				script, keys = increment, []string{lease.NewToken()}
+			}
+			r, err := drv.Eval(t.Context(), script, keys, nil)
+			if n, _ := r.Int(0); err != nil || n != 1 {
+				t.Errorf("call %d: %d, %v; want 1", i, n, err)
+			}
+		})
 	}
+	wg.Wait()
 }

@@ -33,10 +33,7 @@ type valkeyDriver struct {
 	closed bool
 }
 
-var (
-	_ driver.Driver  = (*valkeyDriver)(nil)
-	_ driver.Batcher = (*valkeyDriver)(nil)
-)
+var _ driver.Driver = (*valkeyDriver)(nil)
 
 // New makes a driver over client, which stays the caller's: Close does not close it, and it must
 // live longer than the driver.

@@ -2,6 +2,7 @@ package timers
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,12 +30,13 @@ func send(ctx context.Context, drv driver.Driver) (errs []error) {
 	errs = append(errs, err)
 	_, err = drv.Eval(ctx, script, []string{"count"}, nil)
 	errs = append(errs, err)
-	if b, ok := drv.(driver.Batcher); ok {
-		call := driver.Call{Script: script, Keys: []string{"count"}}
-		for _, r := range b.EvalMany(ctx, []driver.Call{call, call}) {
-			errs = append(errs, r.Err)
-		}
+	together := make([]error, 12)
+	var wg sync.WaitGroup
+	for i := range together {
+		wg.Go(func() { _, together[i] = drv.Eval(ctx, script, []string{"count"}, nil) })
 	}
+	wg.Wait()
+	errs = append(errs, together...)
 	_, _, err = drv.EvalAcked(ctx, script, []string{"count"}, nil, 1, 10*time.Millisecond) // there is no replica
 	errs = append(errs, err)
 	sub, err := drv.Subscribe(ctx, "channel")

@@ -84,9 +84,14 @@ type model struct {
 
 	mu      sync.Mutex
 	holds   map[string]*modelHold
-	calls   []driver.Call
+	calls   []evalCall
 	fence   int64     // the highest so far
 	intents time.Time // until when those may matter who were refused
+}
+
+type evalCall struct {
+	script     *driver.Script
+	keys, args []string
 }
 
 type modelHold struct {
@@ -114,7 +119,7 @@ func (m *model) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 		m.inspect(reply)
 		return reply, nil
 	}
-	m.calls = append(m.calls, driver.Call{Script: s, Keys: slices.Clone(keys), Args: slices.Clone(args)})
+	m.calls = append(m.calls, evalCall{s, slices.Clone(keys), slices.Clone(args)})
 	got := locker.Must(reply.Int(0))
 	if want, may := m.judge(what, args, got, reply); !slices.Contains(may, got) {
 		m.t.Errorf("%s %q answers %d, want %s of %d; holds %s", what, args, got, want, may, m.dump())
@@ -310,5 +315,5 @@ func (m *model) replay(r *rand.Rand) {
 	}
 	c := m.calls[n-1-min(r.IntN(n), r.IntN(60))]
 	m.mu.Unlock()
-	match(m.t, check.ErrOf(m.Eval(context.Background(), c.Script, c.Keys, c.Args)))
+	match(m.t, check.ErrOf(m.Eval(context.Background(), c.script, c.keys, c.args)))
 }

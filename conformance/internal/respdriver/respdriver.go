@@ -39,10 +39,7 @@ type Driver struct {
 	stale time.Time               // what the topology learned before this is not relied on
 }
 
-var (
-	_ driver.Driver  = (*Driver)(nil)
-	_ driver.Batcher = (*Driver)(nil)
-)
+var _ driver.Driver = (*Driver)(nil)
 
 // New returns a Driver. It connects when it is used.
 func New(cfg Config) *Driver {

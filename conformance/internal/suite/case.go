@@ -63,7 +63,6 @@ type Feature string
 // What an adapter may lack.
 const (
 	FeatureSubscribe Feature = "Subscribe"
-	FeatureBatch     Feature = "Batch"
 	FeatureReplicas  Feature = "Replicas"
 	FeatureSharded   Feature = "Sharded"
 	FeatureCluster   Feature = "Cluster"
@@ -74,8 +73,8 @@ const (
 )
 
 // Features are all features.
-var Features = []Feature{FeatureSubscribe, FeatureBatch, FeatureReplicas, FeatureSharded, FeatureCluster, FeatureSentinel,
-	FeatureTLS, FeatureDial, FeatureDialError}
+var Features = []Feature{FeatureSubscribe, FeatureReplicas, FeatureSharded, FeatureCluster, FeatureSentinel, FeatureTLS,
+	FeatureDial, FeatureDialError}
 
 // Case is one case of a suite.
 type Case struct {

@@ -1,7 +1,6 @@
 package adapter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,45 +145,4 @@ func (d *Driver) Info() driver.Info { return d.ClientInfo }
 func (d *Driver) Close() error {
 	defer d.Pipelines.Close()
 	return d.Shutdown(d.Hub)
-}
-
-// EvalMany implements driver.Batcher. Scripts that a server did not know are sent again by source.
-func (d *Driver) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	results := make([]driver.Result, len(calls))
-	all := make([]int, len(calls))
-	for i := range all {
-		all[i] = i
-	}
-	d.round(ctx, "EVALSHA", (*driver.Script).Digest, calls, all, results)
-	var unknown []int
-	for i, r := range results {
-		if driver.CodeOf(r.Err) == "NOSCRIPT" {
-			unknown = append(unknown, i)
-		}
-	}
-	d.round(ctx, "EVAL", (*driver.Script).Source, calls, unknown, results)
-	return results
-}
-
-// round sends those calls that which indexes, together, and fills in their results.
-func (d *Driver) round(ctx context.Context, command string, body func(*driver.Script) string,
-	calls []driver.Call, which []int, results []driver.Result) {
-	commands, pipelines := make([]*Command, len(which)), make([]*Pipeline, len(which))
-	for n, i := range which {
-		call := calls[i]
-		c := newScript(command, body(call.Script), strconv.Itoa(len(call.Keys)), call.Keys, call.Args)
-		commands[n], pipelines[n] = c, d.Pipelines.To(c.Key())
-		if results[i].Err = cmp.Or(d.CheckOpen(), driver.NotSent(ctx.Err())); results[i].Err == nil {
-			c.began = time.Now()
-			pipelines[n].enqueue(ctx, c)
-		}
-	}
-	for n, i := range which {
-		if results[i].Err != nil {
-			continue
-		}
-		if results[i].Err = pipelines[n].await(ctx, commands[n], time.Now()); results[i].Err == nil {
-			results[i].Reply, results[i].Err = commands[n].result()
-		}
-	}
 }

@@ -80,19 +80,13 @@ func (p *Pipeline) do(ctx context.Context, c *Command) error {
 	c.began, c.alone[0] = time.Now(), c
 	if !p.sendAlone(ctx, c) {
 		p.enqueue(ctx, c)
-		return p.await(ctx, c, c.began)
+		if err := p.wait(ctx, c); err != nil {
+			return p.explain(ctx, c.began, err)
+		}
+	} else {
+		c.demandAnswer()
 	}
-	c.demandAnswer()
 	return p.explain(ctx, c.began, c.err)
-}
-
-// await is what follows enqueue. It returns what do does; now is the time.
-func (p *Pipeline) await(ctx context.Context, c *Command, now time.Time) error {
-	err := p.wait(ctx, c, now)
-	if err == nil {
-		err = c.err
-	}
-	return p.explain(ctx, c.began, err)
 }
 
 // explain returns err, of a command whose caller came at the time began, or nil. It adds the error of
@@ -168,7 +162,7 @@ func (p *Pipeline) beginAlone(ctx context.Context, c *Command) *flight {
 }
 
 // enqueue adds c to those that wait for a flight, and begins one if it may. After it, c's caller
-// calls await.
+// calls wait.
 func (p *Pipeline) enqueue(ctx context.Context, c *Command) {
 	c.ctx, c.urgent, c.done = ctx, driver.Urgent(ctx), make(chan struct{})
 	c.deadline, _ = ctx.Deadline()
@@ -184,10 +178,10 @@ func (p *Pipeline) enqueue(ctx context.Context, c *Command) {
 	p.watch()
 }
 
-// wait returns once c has its answer or ctx has ended; now is the time. An error is ctx's: it matches
+// wait returns once c has its answer or ctx has ended. An error is ctx's: it matches
 // driver.ErrNotSent, or is a driver.PendingError.
-func (p *Pipeline) wait(ctx context.Context, c *Command, now time.Time) error {
-	within := p.expiries.Share(ctx, now)
+func (p *Pipeline) wait(ctx context.Context, c *Command) error {
+	within := p.expiries.Share(ctx, c.began)
 	defer Unshare(within)
 	select {
 	case <-c.done:

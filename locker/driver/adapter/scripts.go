@@ -16,10 +16,6 @@ const loadPatience = 200 * time.Millisecond
 // the server knows, so that only one of many concurrent callers sends the source. It does not
 // distinguish servers: with several of them more callers may send the source. The zero ScriptCache
 // is ready to use.
-//
-// It is not for batches, which send the calls that got NOSCRIPT again by source, in one more round
-// trip. Of 3,000 calls in six concurrent batches to a server that did not know their script, 2,000
-// to 2,300 were sent again.
 type ScriptCache struct {
 	mu     sync.RWMutex
 	loaded map[*driver.Script]bool          // answered by digest, or by source
