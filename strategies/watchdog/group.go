@@ -57,17 +57,15 @@ func (s *scheduler) enqueue(l *watchedLease) {
 		s.groups[key] = g
 	}
 	g.due = append(g.due, l)
-	s.startWorker(g)
 }
 
-// startWorker starts a worker of the group if renewals are due and it may have another one. The
+// startWorkers starts a worker for each renewal of g that is due, as far as it may have more. The
 // mutex is held.
-func (s *scheduler) startWorker(g *group) {
-	if len(g.due) == 0 || g.full() {
-		return
+func (s *scheduler) startWorkers(g *group) {
+	for n := len(g.due); n > 0 && !g.full(); n-- {
+		g.workers++
+		go s.work(g)
 	}
-	g.workers++
-	go s.work(g)
 }
 
 // work sends renewals of g, one after another, until none is due.
@@ -100,7 +98,6 @@ func (s *scheduler) take(g *group) (l *watchedLease, crowded bool) {
 		g.due[0] = nil
 		g.due = g.due[1:]
 		if !l.released {
-			s.startWorker(g)
 			return l, g.crowded()
 		}
 	}
@@ -115,7 +112,7 @@ func (s *scheduler) addStalled(g *group, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.stalled += n
-	s.startWorker(g)
+	s.startWorkers(g)
 }
 
 // renew sends one renewal, and waits for its answer for a third of the TTL, or less if the one

@@ -115,7 +115,7 @@ func (s *scheduler) arm() {
 	s.alarm = due
 }
 
-// tick enqueues the renewals that are due.
+// tick begins the renewals that are due. Workers start last: they need the mutex.
 func (s *scheduler) tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,6 +123,9 @@ func (s *scheduler) tick() {
 	for now := s.now(); len(s.queue) > 0 && s.queue[0].due <= now; {
 		l := heap.Pop(&s.queue).(*watchedLease) //nolint:errcheck // there is nothing else in it
 		s.enqueue(l)
+	}
+	for _, g := range s.groups {
+		s.startWorkers(g)
 	}
 	s.arm()
 }
