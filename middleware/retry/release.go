@@ -78,5 +78,5 @@ func (l *wakingLease) endTenure() {
 	l.queues.end(l.lock.Name(), l.tenure)
 }
 
-// Unwrap lets renewals be sent in batches: this wrapper leaves them alone.
+// Unwrap returns the strategy's Lease.
 func (l *wakingLease) Unwrap() lease.Lease { return l.Lease }

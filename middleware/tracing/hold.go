@@ -110,5 +110,5 @@ func (l *convertedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error
 	return term, strip(err)
 }
 
-// Unwrap lets renewals be sent in batches.
+// Unwrap returns the strategy's Lease.
 func (l *convertedLease) Unwrap() lease.Lease { return l.Lease }

@@ -68,8 +68,7 @@ func (p plan) String() string {
 	return text
 }
 
-// faulty is a driver whose commands fail by plan. It batches nothing, so that the plan is about
-// single commands.
+// faulty is a driver whose commands fail by plan.
 //
 // A plan is for the commands of a step, not for what goes on in the background at the same instant:
 // who comes first there is left to chance, and a walk must repeat itself.

@@ -13,7 +13,8 @@ const (
 	// server travel together: see adapter.Pipeline. It grows by half the number of stalled ones, so
 	// that a silent server with many locks does not use up the time of the others.
 	maxActive = 128
-	// maxWorkers bounds the renewals of a group in flight, stalled ones included.
+	// maxWorkers bounds the renewals of a group in flight, stalled ones included. Many more would make
+	// a process worse that is short of processor time: its renewals stall too.
 	maxWorkers = 192
 	// stall is how long a renewal may be in flight before it counts as stalled. A stalled one no
 	// longer holds up its group: its server may be silent while others answer.

@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// divided is a Locker without a server. Locks whose name begins
-// with "silent" get no reply while silent is set.
+// divided is a Locker without a server. Locks whose name begins with "silent" get no reply while
+// silent is set.
 type divided struct {
 	granting
 	silent *atomic.Bool
@@ -58,13 +58,17 @@ func TestSilenceAmongRenewals(t *testing.T) { //nolint:paralleltest // it counts
 				silent, well := acquireSome("silent", tt.silent), acquireSome("well", tt.well)
 				time.Sleep(ttl) // so that the jitter spreads them
 				d.silent.Store(true)
-				before, most := runtime.NumGoroutine(), 0
+				before, most, least := runtime.NumGoroutine(), 0, ttl
 				for start := time.Now(); time.Since(start) < 2*ttl; time.Sleep(100 * time.Millisecond) {
 					most = max(most, runtime.NumGoroutine())
+					for _, lock := range well {
+						least = min(least, time.Until(lock.Deadline()))
+					}
 				}
 				if lost := slices.DeleteFunc(slices.Clone(well), isHeld); len(lost) > 0 {
 					t.Errorf("%d of %d locks on the server that answers were lost", len(lost), tt.well)
 				}
+				check.AtLeast(t, "what is left of a lease on the server that answers", least, ttl/4)
 				check.AtMost(t, "goroutines", most, before+tt.goroutines)
 				for _, lock := range silent {
 					match(t, lock.Err(), locker.ErrLost)
