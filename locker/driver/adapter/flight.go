@@ -179,7 +179,8 @@ func (p *Pipeline) watch() {
 	p.watching = true
 }
 
-// findSlow lets a flight begin for each that has become slow.
+// findSlow lets a flight begin for each that has become slow, and for commands that wait for others to
+// come.
 func (p *Pipeline) findSlow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,6 +191,7 @@ func (p *Pipeline) findSlow() {
 			p.discount(f)
 		}
 	}
+	p.start(p.beginNext())
 	p.watch()
 }
 

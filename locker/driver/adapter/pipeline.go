@@ -78,15 +78,20 @@ func (p *Pipeline) do(ctx context.Context, c *Command) error {
 		return driver.NotSent(err)
 	}
 	c.began, c.alone[0] = time.Now(), c
-	if !p.sendAlone(ctx, c) {
-		p.enqueue(ctx, c)
-		if err := p.wait(ctx, c); err != nil {
-			return p.explain(ctx, c.began, err)
-		}
-	} else {
+	switch call := driver.Gathered(ctx); {
+	case call.Waits():
+		p.gather(ctx, call, c)
+	case p.sendAlone(ctx, c):
 		c.demandAnswer()
+		return p.explain(ctx, c.began, c.err)
+	default:
+		p.enqueue(ctx, c)
 	}
-	return p.explain(ctx, c.began, c.err)
+	err := p.wait(ctx, c)
+	if err == nil {
+		err = c.err
+	}
+	return p.explain(ctx, c.began, err)
 }
 
 // explain returns err, of a command whose caller came at the time began, or nil. It adds the error of
@@ -164,18 +169,42 @@ func (p *Pipeline) beginAlone(ctx context.Context, c *Command) *flight {
 // enqueue adds c to those that wait for a flight, and begins one if it may. After it, c's caller
 // calls wait.
 func (p *Pipeline) enqueue(ctx context.Context, c *Command) {
-	c.ctx, c.urgent, c.done = ctx, driver.Urgent(ctx), make(chan struct{})
-	c.deadline, _ = ctx.Deadline()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.push(ctx, c)
+	p.start(p.beginNext())
+	p.watch()
+}
+
+// gather is enqueue for a command of call. It begins no flight before all calls that come with it
+// have arrived, or the watch runs.
+func (p *Pipeline) gather(ctx context.Context, call *driver.GatheredCall, c *Command) {
+	p.mu.Lock()
+	p.push(ctx, c)
+	p.watch()
+	p.mu.Unlock()
+	call.Arrive(p, p.startAll)
+}
+
+// startAll begins flights for all commands that wait, as far as it may.
+func (p *Pipeline) startAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := p.commands.Load(); n > 0; n -= maxFlight {
+		p.start(p.beginNext())
+	}
+}
+
+// push adds c to those that wait for a flight. The mutex is held.
+func (p *Pipeline) push(ctx context.Context, c *Command) {
+	c.ctx, c.urgent, c.done = ctx, driver.Urgent(ctx), make(chan struct{})
+	c.deadline, _ = ctx.Deadline()
 	p.commands.Add(1)
 	if c.urgent {
 		p.urgent.push(c)
 	} else {
 		p.others.push(c)
 	}
-	p.start(p.beginNext())
-	p.watch()
 }
 
 // wait returns once c has its answer or ctx has ended. An error is ctx's: it matches
