@@ -28,14 +28,6 @@ func (c cooled) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 	return lock, err
 }
 
-// AcquireBatch implements locker.BatchAcquirer, as the strategy may.
-func (c cooled) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
-	if inner, ok := c.Locker.(locker.BatchAcquirer); ok {
-		return inner.AcquireBatch(ctx, reqs)
-	}
-	return nil, errors.ErrUnsupported
-}
-
 // ReleaseHandle implements locker.HandleReleaser, as the strategy may.
 func (c cooled) ReleaseHandle(ctx context.Context, h locker.Handle) error {
 	inner, ok := locker.As[locker.HandleReleaser](c.Locker)

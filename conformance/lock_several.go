@@ -20,12 +20,12 @@ var severalCases = []testCase{
 	},
 	{
 		name: "several names in one slot are acquired or none", contract: 14, on: suite.AllKinds,
-		why: "one script that acquires all of them must check the last before it writes the first",
+		why: "names in one slot travel together; what became of one must not hide what became of another",
 		run: severalInOneSlot,
 	},
 	{
 		name: "several names whose reply is lost are acquired once", contract: 14, on: suite.OneAddress,
-		why: "the resend finds the locks taken by its own earlier send; each is held once and released",
+		why: "the resend finds the lock taken by its own earlier send; each is held once and released",
 		run: severalWhoseReplyIsLost,
 	},
 	{

@@ -64,14 +64,6 @@ type wrapped struct {
 // Unwrap lets locker.As find what the strategy implements.
 func (w wrapped) Unwrap() locker.Locker { return w.Locker }
 
-// AcquireBatch implements locker.BatchAcquirer, as the Locker of Harness.Around may.
-func (w wrapped) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
-	if inner, ok := w.Locker.(locker.BatchAcquirer); ok {
-		return inner.AcquireBatch(ctx, reqs)
-	}
-	return nil, errors.ErrUnsupported
-}
-
 func (t *caseT) wrap(bare locker.Locker) locker.Locker {
 	if t.h.Around == nil {
 		return bare

@@ -63,14 +63,6 @@ func TestMutantsOfSingle(t *testing.T) {
 	m.script(fairWith, "a fair lock that is kept for nobody",
 		"redis.call('SET', KEYS[1], reserved(first), 'PX', time_to_try)", "",
 		"nobody passes the waiters of a fair lock")
-	// Several names in one script.
-	m.script(singleWith, "a script that writes each lock before it checks the next",
-		"  acquires[#acquires + 1] = acquire\n",
-		"  local done = acquire()\n  acquires[#acquires + 1] = function() return done end\n",
-		"several names in one slot are acquired or none")
-	m.script(singleWith, "a script that checks the first lock alone", "  if failed then\n",
-		"  if failed and #acquires > 0 then\n    failed, acquire = nil, function() return {1, '0'} end\n  end\n  if failed then\n",
-		"several names in one slot are acquired or none")
 	m.script(singleWith, "a script that does not recognize what it acquired", "local held = found == ARGV[1]",
 		"local held = false", "several names whose reply is lost are acquired once")
 	// Keys of other types.

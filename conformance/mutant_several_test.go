@@ -18,6 +18,7 @@ type several struct {
 	eachOne   bool // a name asked for twice is acquired twice
 	leaves    bool // what was acquired is left when one fails
 	firstOnly bool // the work ends with the first lock alone
+	keeps     bool // what a first try acquired is kept while the rest is waited for
 }
 
 func (s several) do(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) (err error) {
@@ -32,6 +33,15 @@ func (s several) do(ctx context.Context, l locker.Locker, reqs []locker.Request,
 			err = errors.Join(err, f())
 		}
 	}()
+	if s.keeps {
+		for _, req := range order {
+			req.NoWait = true
+			if lock, err := l.Acquire(ctx, req); err == nil {
+				locks[req.Name] = lock
+				release = append(release, func() error { return lock.Release(ctx) })
+			}
+		}
+	}
 	work := ctx
 	for i, req := range order {
 		if locks[req.Name] != nil && !s.eachOne {
@@ -62,12 +72,14 @@ func (s several) do(ctx context.Context, l locker.Locker, reqs []locker.Request,
 func TestMutantsOfSeveralLocks(t *testing.T) {
 	t.Parallel()
 	m := mutants{T: t}
-	add := func(name string, flawed several, caught string) {
-		m.add(name, &Harness{Dial: plain, doAll: flawed.do}, sound, caught)
+	add := func(name string, flawed several, caught ...string) {
+		m.add(name, &Harness{Dial: plain, doAll: flawed.do}, sound, caught...)
 	}
 	add("names in the order of the requests", several{asGiven: true}, "names are acquired in one order")
 	add("a name asked for twice that is acquired twice", several{eachOne: true}, "one name asked for twice is one lock")
-	add("what was acquired left when one fails", several{leaves: true}, "several names are acquired or none")
+	add("what was acquired left when one fails", several{leaves: true},
+		"several names are acquired or none", "several names in one slot are acquired or none")
+	add("a first try whose locks are kept while the call waits", several{keeps: true}, "names are acquired in one order")
 	add("work that ends with its first lock alone", several{firstOnly: true}, "the loss of any of several locks ends the work")
 	unkeptWaits := func(cfg retry.Config) (locker.Middleware, error) {
 		waits, err := retry.New(cfg)

@@ -17,18 +17,16 @@ import (
 // take a round trip. To lock more names than that, lock one name that stands for all of them.
 const MaxNames = 64
 
-// undoGrace is how long a failed AcquireAll waits for its releases after ctx or MaxWait has ended.
-const undoGrace = 250 * time.Millisecond
-
 // AcquireAll acquires the locks of all reqs, or none of them.
 //
-// It first tries all of them in one round trip, if the strategy and all middleware around it take
-// part (see [BatchAcquirer]) and the names are at one server or, in a cluster, have the same hash
-// tag. Otherwise, and if one of the locks is held and the call may wait, it acquires them one after
-// another, in the order of their names and not of reqs. So calls never deadlock with one another.
+// It first tries all of them at the same time, without waiting for a holder and without passing
+// requests of this process that wait for one of them. What goes to one server travels together. If
+// a lock is not free and the call may wait, AcquireAll keeps the locks before that one in the order
+// of their names, releases those behind it, and acquires the rest one after another in that order.
+// So calls never deadlock with one another.
 //
 // If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll releases
-// those it has, in reverse order. If ctx or MaxWait ends before these releases are answered, it
+// those it has, all at the same time. If ctx or MaxWait ends before these releases are answered, it
 // returns at most 250 ms later, and they continue in the background.
 //
 // A caller that holds a lock while it calls AcquireAll acquires out of order, and can deadlock with
@@ -54,7 +52,7 @@ func AcquireAll(ctx context.Context, l Locker, reqs []Request) (*Locks, error) {
 }
 
 // DoAll acquires the locks of all reqs as [AcquireAll] does, calls fn in the caller's goroutine,
-// and releases the locks in reverse order when fn returns, panics or calls runtime.Goexit. fn's ctx
+// and releases all locks when fn returns, panics or calls runtime.Goexit. fn's ctx
 // ends when any of the locks is lost; its cause is the [LostError] of that lock. It carries each
 // hold and its owner for the lock's name, as the ctx of [Do] does.
 //
@@ -90,9 +88,16 @@ func acquireAll(ctx context.Context, l Locker, reqs []Request, caller string) (*
 	return locks, nil
 }
 
-// acquire acquires the locks of reqs in the order of reqs, or none.
+// acquire acquires the locks of reqs, which are in the order of their names, or none.
 func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 	wait, noWait := bounds(reqs)
+	for i := range reqs {
+		reqs[i].NoWait, reqs[i].MaxWait = noWait, 0
+		if noWait {
+			reqs[i].MaxWait = wait
+		}
+	}
+	ctx, acquisition := lease.BeginAcquisition(ctx)
 	bounded, end := ctx, time.Time{}
 	if wait > 0 {
 		end = time.Now().Add(wait)
@@ -100,39 +105,129 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 		bounded, cancel = context.WithTimeoutCause(ctx, wait, ErrMaxWait)
 		defer cancel()
 	}
-	for i := range reqs {
-		reqs[i].NoWait, reqs[i].MaxWait = noWait, 0
-		if noWait {
-			reqs[i].MaxWait = wait
+	u, done := undo{ctx: bounded}, false
+	defer func() {
+		if !done { // also if l panics
+			u.release(s.held)
+		}
+		u.whenReleased(acquisition.End)
+	}()
+	before, tried := s.try(bounded, l, reqs)
+	if tried != nil {
+		if noWait || s.Err() != nil || permanent(tried) {
+			return s.failure(ctx, failedName(tried), tried)
+		}
+		if endOf(bounded, end) == nil {
+			u.release(s.held[before:])
+			s.held = s.held[:before]
+		}
+		if over := endOf(bounded, end); over != nil {
+			return s.failure(ctx, failedName(tried), endedDuring(over, tried))
 		}
 	}
-	over, tried := s.acquireBatch(bounded, l, reqs)
-	if over {
-		return tried
-	}
-	err := s.acquireEach(ctx, bounded, l, reqs, end)
+	err := s.acquireRest(ctx, l, reqs[len(s.held):], end)
 	if err != nil && errors.Is(tried, ErrUnknownOutcome) && !errors.Is(err, ErrNotAcquired) {
-		return &OpError{"acquire", failedName(err), fmt.Errorf("%w (the first try: %w)", err, tried)}
+		err = &OpError{"acquire", failedName(err), fmt.Errorf("%w (the first try: %w)", err, tried)}
 	}
+	done = err == nil
 	return err
 }
 
-// acquireEach acquires the locks of reqs one after another, or none. end is that of the call, or
-// zero. bounded is ctx with that end.
-func (s *Locks) acquireEach(ctx, bounded context.Context, l Locker, reqs []Request, end time.Time) error {
-	ctx, acquisition := lease.BeginAcquisition(ctx)
-	done := false
-	defer func() {
-		if done {
-			acquisition.End()
-		} else { // also if l panics
-			s.undo(bounded, acquisition.End)
+// try makes one attempt at each of several locks, all at the same time. It ends with any of them. err
+// is the worst of the errors; nil if all are acquired. before is how many locks are acquired before
+// the first that is not.
+func (s *Locks) try(ctx context.Context, l Locker, reqs []Request) (before int, err error) {
+	if len(reqs) == 1 {
+		return 0, nil
+	}
+	if !reqs[0].NoWait {
+		ctx = lease.BehindWaiters(ctx)
+	}
+	trying, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	locks, errs, unwatch := make([]*Lock, len(reqs)), make([]error, len(reqs)), make([]func() bool, len(reqs))
+	defer func() { // also if l panics
+		s.held = slices.DeleteFunc(locks, func(lock *Lock) bool { return lock == nil })
+		for _, stop := range unwatch {
+			if stop != nil {
+				stop()
+			}
 		}
 	}()
+	together(trying, len(reqs), func(ctx context.Context, i int) {
+		req := reqs[i]
+		req.NoWait = true
+		lock, err := l.Acquire(ctx, req)
+		switch {
+		case err != nil:
+			errs[i] = opError("acquire", req.Name, err)
+		case lock == nil:
+			errs[i] = opError("acquire", req.Name, errors.New("the Locker returned no lock"))
+		default:
+			locks[i], unwatch[i] = lock, lock.load().afterDone(&afterDone{f: lost, signal: true})
+		}
+	})
+	for i, failed := range errs {
+		if failed != nil && err == nil {
+			before = i
+		}
+		if severity(failed) > severity(err) {
+			err = failed
+		}
+	}
+	return before, err
+}
+
+// endOf returns why the call is over, whose ctx and end these are; nil if it is not.
+func endOf(ctx context.Context, end time.Time) error {
+	if ctx.Err() == nil && !end.IsZero() && !time.Now().Before(end) {
+		return ErrMaxWait // the timer is late
+	}
+	return ContextErr(ctx)
+}
+
+// endedDuring adds the end of the call to err, the error of a first try.
+func endedDuring(end, err error) error {
+	op, wrapped := errors.AsType[*OpError](err)
+	if !wrapped || errors.Is(err, end) {
+		return err
+	}
+	return &OpError{op.Op, op.Name, fmt.Errorf("%w: %w", end, op.Err)}
+}
+
+// permanent reports whether another attempt would only repeat err.
+func permanent(err error) bool {
+	return errors.Is(err, driver.ErrPermanent) || driver.CodeOf(err) == "WRONGTYPE"
+}
+
+// severity orders the errors of attempts at several locks. What may have left something behind must
+// not be concealed by a refusal.
+func severity(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case permanent(err):
+		return 3
+	case errors.Is(err, ErrUnknownOutcome):
+		return 2
+	default:
+		return 1
+	}
+}
+
+// acquireRest acquires the locks of reqs one after another. It ends with any lock in s. end is that
+// of the call, or zero.
+func (s *Locks) acquireRest(ctx context.Context, l Locker, reqs []Request, end time.Time) error {
 	// The acquires end with any of the locks, but are not made in its Context: a trace shows them
 	// side by side.
 	waiting, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
+	for _, lock := range s.held {
+		defer lock.load().afterDone(&afterDone{f: lost, signal: true})()
+	}
+	if err := s.Err(); err != nil {
+		return s.failure(ctx, "", err)
+	}
 	for _, req := range reqs {
 		if !end.IsZero() {
 			if req.MaxWait = time.Until(end); req.MaxWait <= 0 {
@@ -149,79 +244,7 @@ func (s *Locks) acquireEach(ctx, bounded context.Context, l Locker, reqs []Reque
 			return s.failure(ctx, req.Name, err)
 		}
 	}
-	done = true
 	return nil
-}
-
-// acquireBatch makes one attempt to acquire the locks of all reqs in one round trip, if l can. over
-// reports whether the call ends with its result. Otherwise the locks are to be acquired one after
-// another, and err is the error of the attempt, if one was made.
-func (s *Locks) acquireBatch(ctx context.Context, l Locker, reqs []Request) (over bool, err error) {
-	acquirer, ok := l.(BatchAcquirer)
-	if !ok || len(reqs) < 2 {
-		return false, nil
-	}
-	batch, err := acquirer.AcquireBatch(ctx, reqs)
-	if batch == nil {
-		return false, nil
-	}
-	defer batch.End()
-	switch {
-	case err == nil:
-		return s.claimAll(ctx, l, reqs, batch)
-	case decides(ctx, err, reqs[0].NoWait):
-		return true, claimError(ctx, l, reqs, batch, err)
-	default:
-		return false, err
-	}
-}
-
-// decides reports whether the call ends with err, the error of a batch.
-func decides(ctx context.Context, err error, noWait bool) bool {
-	switch {
-	case errors.Is(err, ErrUnknownOutcome):
-		return noWait || ctx.Err() != nil
-	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLost):
-		return noWait
-	default: // an error that acquiring one after another would only repeat
-		return errors.Is(err, driver.ErrPermanent) || driver.CodeOf(err) == "WRONGTYPE"
-	}
-}
-
-// claimAll passes the locks of a batch on through l. over is false if middleware in l refuses a
-// request for a reason of its own, or changes it. Then all locks are released.
-func (s *Locks) claimAll(ctx context.Context, l Locker, reqs []Request, batch Batch) (over bool, err error) {
-	claimed := &Locks{}
-	defer func() {
-		rest := &Locks{held: batch.Unclaimed()}
-		over = err == nil || errors.Is(err, ErrLost) || len(rest.held) < len(reqs)-len(claimed.held)
-		rest.undo(ctx, func() {})
-	}()
-	claims := slices.Clone(reqs)
-	for i := range claims {
-		claims[i].NoWait, claims[i].MaxWait = true, 0
-	}
-	if err = claimed.acquireEach(batch.Context(ctx), ctx, l, claims, time.Time{}); err == nil {
-		s.held = claimed.held
-	}
-	return true, err
-}
-
-// claimError passes the error of a batch on through l, so that middleware reports the acquire that
-// failed.
-func claimError(ctx context.Context, l Locker, reqs []Request, batch Batch, err error) error {
-	i := slices.IndexFunc(reqs, func(req Request) bool { return req.Name == failedName(err) })
-	if i < 0 {
-		return err
-	}
-	req := reqs[i]
-	req.NoWait, req.MaxWait = true, 0
-	lock, claimed := l.Acquire(batch.Context(context.WithoutCancel(ctx)), req)
-	if claimed == nil { // l made a lock of its own
-		(&Locks{held: []*Lock{lock}}).undo(ctx, func() {})
-		return err
-	}
-	return opError("acquire", req.Name, claimed)
 }
 
 // failedName returns the name in the OpError of err.
@@ -232,8 +255,11 @@ func failedName(err error) string {
 	return ""
 }
 
-// failure returns the error of a call that failed with err while it acquired name.
+// failure returns the error of a call that failed with err while it acquired name, or nil.
 func (s *Locks) failure(ctx context.Context, name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	ended, wasLost := errors.AsType[*LostError](s.Err())
 	switch {
 	case !wasLost || ctx.Err() != nil:
@@ -242,34 +268,6 @@ func (s *Locks) failure(ctx context.Context, name string, err error) error {
 		return &OpError{"acquire", ended.Name, fmt.Errorf("%w (while the next one was acquired: %w)", ended, err)}
 	default:
 		return &OpError{"acquire", ended.Name, ended}
-	}
-}
-
-// undo releases the locks of a call that failed, and then calls end. It waits for that until ctx
-// ends, and undoGrace longer.
-func (s *Locks) undo(ctx context.Context, end func()) {
-	if len(s.held) == 0 {
-		end()
-		return
-	}
-	for _, lock := range s.held {
-		lock.load().dropMinHold()
-	}
-	undone := make(chan struct{})
-	go func() {
-		defer close(undone)
-		defer end()
-		_ = s.Release(ctx)
-	}()
-	select {
-	case <-undone:
-	case <-ctx.Done():
-		grace := time.NewTimer(undoGrace)
-		defer grace.Stop()
-		select {
-		case <-undone:
-		case <-grace.C:
-		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -32,7 +34,7 @@ func TestAcquireAllInOrder(t *testing.T) {
 	check.Error(t, "Release", locks.Release(t.Context()))
 	check.Error(t, "Err after Release", locks.Err(), locker.ErrReleased)
 	check.Error(t, "a second Release", locks.Release(t.Context()), locker.ErrReleased)
-	l.wantLog(t, "+a +b +c -c -b -a")
+	l.wantLog(t, "+a +b +c -a -b -c")
 }
 
 // Two requests for one name are one request that grants both.
@@ -132,18 +134,36 @@ func TestAcquireAllOrNone(t *testing.T) {
 	t.Parallel()
 	type errs []error
 	type before func(ctx context.Context, l *journal, cancel func(), req locker.Request) error
-	// lost is the acquire of b that ends with err once ctx has: when a is lost, after a second.
-	lost := func(err error) before {
-		return func(ctx context.Context, _ *journal, _ func(), req locker.Request) error {
-			if req.Name == "b" {
-				<-ctx.Done()
-				return err
+	// waiting is f for an acquire that waits. Those of the first try are refused.
+	waiting := func(f before) before {
+		return func(ctx context.Context, l *journal, cancel func(), req locker.Request) error {
+			if req.NoWait {
+				return &locker.ContentionError{Name: req.Name}
 			}
-			return nil
+			return f(ctx, l, cancel, req)
+		}
+	}
+	// ofB is f for the acquires of b alone.
+	ofB := func(f before) before {
+		return func(ctx context.Context, l *journal, cancel func(), req locker.Request) error {
+			if req.Name != "b" {
+				return nil
+			}
+			return f(ctx, l, cancel, req)
+		}
+	}
+	// lost ends with err once ctx has: when a is lost, after a second.
+	lost := func(err error) before {
+		return func(ctx context.Context, _ *journal, _ func(), _ locker.Request) error {
+			<-ctx.Done()
+			return err
 		}
 	}
 	slow := func(d time.Duration) before {
 		return func(ctx context.Context, _ *journal, _ func(), req locker.Request) error { return slowly(d)(ctx, req) }
+	}
+	fails := func(err error) before {
+		return ofB(func(context.Context, *journal, func(), locker.Request) error { return err })
 	}
 	bounded := []locker.Request{{Name: "c", MaxWait: time.Hour}, {Name: "a"}, {Name: "b", MaxWait: time.Second}}
 	ends := []locker.Request{{Name: "a", TTL: time.Second}, {Name: "b"}}
@@ -157,29 +177,24 @@ func TestAcquireAllOrNone(t *testing.T) {
 		want, wantNot errs
 	}
 	check.EachInFakeTime(t, map[string]test{
-		"an error of its own": {named("d", "c", "b", "a"), func(_ context.Context, _ *journal, _ func(), req locker.Request) error {
-			return map[string]error{"c": io.EOF}[req.Name]
-		}, "c", 0, "+a +b -b -a", errs{io.EOF}, nil},
-		"MaxWait in the third":     {bounded, slow(400 * time.Millisecond), "c", time.Second, "+a +b -b -a", errs{locker.ErrMaxWait}, nil},
-		"MaxWait before the third": {bounded, slow(500 * time.Millisecond), "c", time.Second, "+a +b -b -a", errs{locker.ErrMaxWait}, nil},
-		"MaxWait in the first":     {bounded, slow(time.Hour), "a", time.Second, "", errs{locker.ErrMaxWait}, nil},
-		"lost":                     {ends, lost(refused), "a", time.Second, "+a -a", errs{locker.ErrLost}, errs{locker.ErrNotAcquired, context.Canceled}},
-		"lost, the next unknown": {
-			ends, lost(locker.ErrUnknownOutcome), "a", time.Second, "+a -a", errs{locker.ErrLost, locker.ErrUnknownOutcome}, nil,
-		},
-		"lost after the caller gave up": {ends, func(ctx context.Context, l *journal, cancel func(), req locker.Request) error {
-			err := lost(fmt.Errorf("%w: %w", refused, context.Canceled))(ctx, l, cancel, req)
-			if err != nil {
-				cancel()
-			}
-			return err
-		}, "b", time.Second, "+a -a", errs{locker.ErrNotAcquired, context.Canceled}, errs{locker.ErrLost}},
-		"lost, not noticed by the next": {named("a", "b"), func(_ context.Context, l *journal, _ func(), req locker.Request) error {
-			if req.Name == "b" {
-				l.Expire("a")
-			}
+		"an error that may pass":      {named("c", "b", "a"), fails(io.EOF), "b", 0, "+a +c -a -c", errs{io.EOF}, nil},
+		"a permanent error":           {named("c", "b", "a"), fails(driver.Permanent(io.EOF)), "b", 0, "+a +c -a -c", errs{io.EOF}, nil},
+		"MaxWait in the first try":    {bounded, ofB(slow(time.Hour)), "b", time.Second, "+a +c -a -c", errs{locker.ErrMaxWait}, nil},
+		"MaxWait in the third":        {bounded, waiting(slow(400 * time.Millisecond)), "c", time.Second, "+a +b -a -b", errs{locker.ErrMaxWait}, nil},
+		"MaxWait before the third":    {bounded, waiting(slow(500 * time.Millisecond)), "c", time.Second, "+a +b -a -b", errs{locker.ErrMaxWait}, nil},
+		"MaxWait in the first":        {bounded, waiting(slow(time.Hour)), "a", time.Second, "", errs{locker.ErrMaxWait}, nil},
+		"lost in the first try":       {ends, ofB(lost(refused)), "a", time.Second, "+a -a", errs{locker.ErrLost}, errs{locker.ErrNotAcquired, context.Canceled}},
+		"lost":                        {ends, ofB(waiting(lost(refused))), "a", time.Second, "+a -a", errs{locker.ErrLost}, errs{locker.ErrNotAcquired, context.Canceled}},
+		"lost, the next unknown":      {ends, ofB(waiting(lost(locker.ErrUnknownOutcome))), "a", time.Second, "+a -a", errs{locker.ErrLost, locker.ErrUnknownOutcome}, nil},
+		"lost, the first try unknown": {ends, ofB(lost(locker.ErrUnknownOutcome)), "a", time.Second, "+a -a", errs{locker.ErrLost, locker.ErrUnknownOutcome}, nil},
+		"lost after the caller gave up": {ends, ofB(func(ctx context.Context, l *journal, cancel func(), req locker.Request) error {
+			defer cancel()
+			return lost(fmt.Errorf("%w: %w", refused, context.Canceled))(ctx, l, cancel, req)
+		}), "b", time.Second, "+a -a", errs{locker.ErrNotAcquired, context.Canceled}, errs{locker.ErrLost}},
+		"lost, not noticed by the next": {named("a", "b"), ofB(waiting(func(_ context.Context, l *journal, _ func(), _ locker.Request) error {
+			l.Expire("a")
 			return nil
-		}, "a", 0, "+a +b -b -a", errs{locker.ErrLost}, nil},
+		})), "a", 0, "+a +b -a -b", errs{locker.ErrLost}, nil},
 	}, func(t *testing.T, tt test) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -193,6 +208,67 @@ func TestAcquireAllOrNone(t *testing.T) {
 		wantNotError(t, "AcquireAll", err, tt.wantNot...)
 		wantName(t, err, "acquire", tt.of)
 		l.wantLog(t, tt.log)
+	})
+}
+
+// After a refusal, the locks before the refused one are kept, those behind it are released, and the
+// rest is acquired in the order of the names.
+func TestAcquireAllAfterARefusal(t *testing.T) {
+	t.Parallel()
+	type test struct{ refused, waited, log string }
+	check.Each(t, map[string]test{
+		"of the first":         {"a", "a b c d", "+b +c +d -b -c -d +a +b +c +d -a -b -c -d"},
+		"of one in the middle": {"b", "b c d", "+a +c +d -c -d +b +c +d -a -b -c -d"},
+		"of two":               {"b d", "b c d", "+a +c -c +b +c +d -a -b -c -d"},
+		"of the last":          {"d", "d", "+a +b +c +d -a -b -c -d"},
+		"of all":               {"a b c d", "a b c d", "+a +b +c +d -a -b -c -d"},
+		"of none":              {"", "", "+a +b +c +d -a -b -c -d"},
+	}, func(t *testing.T, tt test) {
+		l := newJournal()
+		l.before = func(_ context.Context, req locker.Request) error {
+			if req.NoWait && strings.Contains(tt.refused, req.Name) {
+				return &locker.ContentionError{Name: req.Name}
+			}
+			return nil
+		}
+		locks := locker.Must(locker.AcquireAll(t.Context(), l, named("d", "b", "a", "c")))
+		check.Equal(t, "locks", len(locks.All()), 4)
+		check.OK(t, locks.Release(t.Context()))
+		l.wantLog(t, tt.log)
+		var waited []string
+		for _, req := range l.reqs {
+			if !req.NoWait {
+				waited = append(waited, req.Name)
+			}
+		}
+		check.Equal(t, "the names in the order in which they were waited for", strings.Join(waited, " "), tt.waited)
+	})
+}
+
+// A call that does not wait reports what may have left something behind, rather than a refusal.
+func TestAcquireAllReportsTheWorst(t *testing.T) {
+	t.Parallel()
+	refused, unknown, permanent := &locker.ContentionError{Name: "a"}, locker.ErrUnknownOutcome, driver.Permanent(io.EOF)
+	type test struct {
+		a, c error
+		of   string
+	}
+	check.Each(t, map[string]test{
+		"two refusals":           {refused, refused, "a"},
+		"one of unknown outcome": {refused, unknown, "c"},
+		"a permanent one":        {unknown, permanent, "c"},
+	}, func(t *testing.T, tt test) {
+		l := newJournal()
+		l.before = func(_ context.Context, req locker.Request) error {
+			return map[string]error{"a": tt.a, "c": tt.c}[req.Name]
+		}
+		reqs := named("a", "b", "c")
+		reqs[1].NoWait = true
+		locks, err := locker.AcquireAll(t.Context(), l, reqs)
+		check.Equal(t, "locks", locks, nil)
+		wantName(t, err, "acquire", tt.of)
+		check.Error(t, "AcquireAll", err, map[string]error{"a": tt.a, "c": tt.c}[tt.of])
+		l.wantLog(t, "+b -b")
 	})
 }
 
@@ -215,7 +291,7 @@ func TestLocksAreReleasedOnPanic(t *testing.T) {
 	locks := locker.Must(locker.AcquireAll(t.Context(), l, named("a", "b", "c")))
 	locks.All()[1].AfterDone(func(error) { panic("the callback's") })
 	check.Panics(t, "the callback's", func() { _ = locks.Release(t.Context()) })
-	l.wantLog(t, "+a +b +c -c -b -a")
+	l.wantLog(t, "+a +b +c -a -b -c")
 
 	l = newJournal()
 	l.before = func(_ context.Context, req locker.Request) error {
@@ -225,6 +301,23 @@ func TestLocksAreReleasedOnPanic(t *testing.T) {
 		return nil
 	}
 	check.Panics(t, "the Locker's", func() { _, _ = locker.AcquireAll(t.Context(), l, named("a", "b")) })
+	l.wantLog(t, "+a -a")
+
+	l = newJournal()
+	l.before = func(_ context.Context, req locker.Request) error {
+		if req.Name == "b" {
+			runtime.Goexit()
+		}
+		return nil
+	}
+	ended := make(chan bool, 1)
+	go func() {
+		returned := false
+		defer func() { ended <- !returned }()
+		_, _ = locker.AcquireAll(t.Context(), l, named("a", "b"))
+		returned = true
+	}()
+	check.Equal(t, "AcquireAll ends the goroutine", <-ended, true)
 	l.wantLog(t, "+a -a")
 }
 
@@ -236,7 +329,7 @@ func frozen(d time.Duration) locker.Locker {
 	}})
 }
 
-// An outage is waited for twice, not once for each lock.
+// An outage is waited for once, not once for each lock.
 func TestLocksReleaseInAnOutage(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		locks := locker.Must(locker.AcquireAll(t.Context(), frozen(3*time.Second), named("a", "b", "c", "d")))
@@ -248,7 +341,7 @@ func TestLocksReleaseInAnOutage(t *testing.T) {
 				t.Errorf("Release: %v; want %q in it", err, want)
 			}
 		}
-		check.Took(t, "Release", start, 6*time.Second)
+		check.Took(t, "Release", start, 3*time.Second)
 	})
 }
 
@@ -262,7 +355,7 @@ func TestAcquireAllUndoIsBounded(t *testing.T) {
 	check.EachInFakeTime(t, map[string]test{
 		"MaxWait": {time.Second, time.Hour, 1250 * time.Millisecond},
 		"ctx":     {0, time.Second, 1250 * time.Millisecond},
-		"neither": {time.Hour, time.Hour, 4 * time.Second},
+		"neither": {time.Hour, time.Hour, 5 * time.Second},
 	}, func(t *testing.T, tt test) {
 		ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
 		defer cancel()

@@ -137,7 +137,7 @@ func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
 				t.Errorf("DoAll returned %v", err)
 			})
 			check.Equal(t, "panic of DoAll", got, want)
-			all.wantLog(t, "+a +b -b -a")
+			all.wantLog(t, "+a +b -a -b")
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestDoAll(t *testing.T) {
 	t.Parallel()
 	type errs []error
 	type work func(context.Context, *lockertest.Locker, *locker.Locks) error
-	const backward = "+a +b +c -c -b -a"
+	const backward = "+a +b +c -a -b -c"
 	returns := func(err error) work {
 		return func(context.Context, *lockertest.Locker, *locker.Locks) error { return err }
 	}
@@ -41,13 +41,13 @@ func TestDoAll(t *testing.T) {
 			fn:  func(ctx context.Context, _ *lockertest.Locker, locks *locker.Locks) error { return locks.Release(ctx) },
 			log: backward,
 		},
-		"one is released by fn": {fn: releaseB, log: "+a +b +c -a -c -b"},
+		"one is released by fn": {fn: releaseB, log: "+a +b +c -a -b -c"},
 		"one is released by fn, another one is lost": {
 			fn: func(ctx context.Context, l *lockertest.Locker, locks *locker.Locks) error {
 				defer l.Expire("c")
 				return releaseB(ctx, l, locks)
 			},
-			want: errs{locker.ErrLost}, log: "+a +b +c -a -c -b",
+			want: errs{locker.ErrLost}, log: "+a +b +c -a -b -c",
 		},
 	}, func(t *testing.T, tt test) {
 		l := newJournal()

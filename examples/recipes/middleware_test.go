@@ -17,8 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// counter is a Locker that counts what became of acquisitions. It changes nothing, so it takes part
-// in batches.
+// counter is a Locker that counts what became of acquisitions.
 type counter struct {
 	inner            locker.Locker
 	acquired, failed *atomic.Int64
@@ -38,16 +37,7 @@ func (c counter) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return lock, err
 }
 
-// AcquireBatch implements locker.BatchAcquirer. Acquire sees each lock of the batch afterwards.
-func (c counter) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
-	if inner, ok := c.inner.(locker.BatchAcquirer); ok {
-		return inner.AcquireBatch(ctx, reqs)
-	}
-	return nil, errors.ErrUnsupported
-}
-
-// guard is a Locker for the names of one team. It has a say in who may have a lock, so it has no
-// AcquireBatch: locker.DoAll then acquires one lock after another, through Acquire.
+// guard is a Locker for the names of one team.
 type guard struct {
 	inner  locker.Locker
 	prefix string
@@ -91,8 +81,8 @@ func Example_middleware() {
 	// 1 acquired, 1 failed
 }
 
-// What middleware must keep: refusals end the wait at once, batches go through it or around it as it
-// wants, and what the strategy can do is found behind it.
+// What middleware must keep: refusals end the wait at once, also that of one name of several, and what
+// the strategy can do is found behind it.
 func TestMiddleware(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		locks := lockertest.New()
@@ -111,47 +101,4 @@ func TestMiddleware(t *testing.T) {
 			t.Errorf("a lock is left: %+v", state)
 		}
 	})
-}
-
-// A counter lets several names be acquired in one round trip, and counts each. A guard does not.
-func TestMiddlewareBatches(t *testing.T) {
-	t.Parallel()
-	b := connect()
-	t.Cleanup(b.close)
-	var acquired, failed atomic.Int64
-	for name, tt := range map[string]struct {
-		around  locker.Middleware
-		batched bool
-	}{
-		"counter": {func(inner locker.Locker) locker.Locker { return counter{inner, &acquired, &failed} }, true},
-		"guard":   {func(inner locker.Locker) locker.Locker { return guard{inner, "{team}:"} }, false},
-	} {
-		strategy := &batches{Locker: locker.Must(single.New(b.driver, single.Config{}))}
-		l := locker.Must(holdfast.Wrap(tt.around(strategy), holdfast.Config{}))
-		reqs := []locker.Request{{Name: "{team}:" + name + ":1"}, {Name: "{team}:" + name + ":2"}}
-		if err := locker.DoAll(t.Context(), l, reqs, func(context.Context, *locker.Locks) error { return nil }); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if batched := strategy.n.Load() > 0; batched != tt.batched {
-			t.Errorf("%s: in a batch: %t", name, batched)
-		}
-	}
-	if acquired.Load() != 2 || failed.Load() != 0 {
-		t.Errorf("%d acquired, %d failed", acquired.Load(), failed.Load())
-	}
-}
-
-// batches is a Locker that counts batches.
-type batches struct {
-	locker.Locker
-
-	n atomic.Int64
-}
-
-func (b *batches) Unwrap() locker.Locker { return b.Locker }
-
-func (b *batches) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
-	b.n.Add(1)
-	inner, _ := b.Locker.(locker.BatchAcquirer)
-	return inner.AcquireBatch(ctx, reqs)
 }

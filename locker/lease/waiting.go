@@ -50,3 +50,14 @@ func WaitingFrom(ctx context.Context) (w Waiting, ok bool) {
 	w, ok = ctx.Value(waitingKey{}).(Waiting)
 	return w, ok
 }
+
+type behindKey struct{}
+
+// BehindWaiters returns a copy of ctx for an attempt that does not wait, and must not pass the
+// requests of its process that wait for the same lock.
+func BehindWaiters(ctx context.Context) context.Context {
+	return context.WithValue(ctx, behindKey{}, true)
+}
+
+// IsBehindWaiters reports whether ctx is of BehindWaiters.
+func IsBehindWaiters(ctx context.Context) bool { return ctx.Value(behindKey{}) != nil }

@@ -28,7 +28,6 @@
 //     readers out as strategies/rwhash does. Readers that waited for a writer have no precedence
 //     over the next writer.
 //   - An owner that acquires again is refused; with strategies/reentrant it succeeds.
-//   - AcquireAll and DoAll acquire one lock after another, never all in one round trip.
 //   - An outage begins and ends at once: no connection breaks while a command is on its way. No
 //     command is executed late.
 package lockertest

@@ -23,7 +23,7 @@ type Config struct {
 	// one and a half of that, without end.
 	Policy func() backoff.BackOff
 	// MaxAttempts is how many attempts one request sends at most, without the first try of
-	// locker.AcquireAll for all of its requests. Default: 0, no limit.
+	// locker.AcquireAll. Default: 0, no limit.
 	MaxAttempts int
 	// FailFast returns transport errors, and server errors that may pass (LOADING, CLUSTERDOWN
 	// ...), at once. A lock that is held is still waited for. Default: false, they are retried as

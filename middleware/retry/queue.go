@@ -110,6 +110,13 @@ type line struct {
 	leader      *waiter // first, or nil where the other line is ahead
 }
 
+// hasWaiters reports whether a request of this process is in the queue of name.
+func (qs *queues) hasWaiters(name string) bool {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.byName[name] != nil
+}
+
 // enter takes a place at the end of name's queue, for an acquire that began at since.
 func (qs *queues) enter(name string, since time.Time, shared bool, owner string, terms terms) *waiter {
 	qs.mu.Lock()

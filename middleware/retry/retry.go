@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -141,6 +142,9 @@ func (a *acquisition) repeat() (*locker.Lock, error) {
 
 // once makes the one attempt of a request that does not wait.
 func (a *acquisition) once() (*locker.Lock, error) {
+	if lease.IsBehindWaiters(a.ctx) && a.queues.hasWaiters(a.req.Name) {
+		return nil, opError(a.req, fmt.Errorf("%w: others of this process wait for it", locker.ErrNotAcquired))
+	}
 	a.attempts++
 	lock, err := a.send(a.ctx, a.req)
 	if err == nil {

@@ -16,10 +16,6 @@ import (
 // acquire acquires from inner, below a span.
 func (t *tracer) acquire(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
 	caller := ctx
-	note, sent := batchNote(ctx, req)
-	if sent {
-		req.Note = note
-	}
 	ctx, span := t.start(ctx, req)
 	if span == nil || !span.IsRecording() {
 		if span != nil {
@@ -28,7 +24,7 @@ func (t *tracer) acquire(ctx context.Context, inner locker.Locker, req locker.Re
 		lock, err := inner.Acquire(ctx, req)
 		return lock, strip(err)
 	}
-	lock, err := t.record(caller, ctx, span, inner, req, sent)
+	lock, err := t.record(caller, ctx, span, inner, req)
 	return lock, strip(err)
 }
 
@@ -40,9 +36,9 @@ type acquisition struct {
 	hold    hold
 }
 
-// record acquires below a span that records. sent says that the note is not to be changed.
+// record acquires below a span that records.
 func (t *tracer) record(
-	caller, ctx context.Context, span trace.Span, inner locker.Locker, req locker.Request, sent bool,
+	caller, ctx context.Context, span trace.Span, inner locker.Locker, req locker.Request,
 ) (lock *locker.Lock, err error) {
 	watched, inside := t.observer.Begin(ctx)
 	a := &watched.Data
@@ -54,10 +50,7 @@ func (t *tracer) record(
 			a.begin(caller, watched, lock)
 		}
 	}()
-	if !sent {
-		req = a.send(req)
-	}
-	lock, err = inner.Acquire(inside, req)
+	lock, err = inner.Acquire(inside, a.send(req))
 	return lock, err
 }
 

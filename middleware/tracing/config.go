@@ -28,7 +28,5 @@ type Config struct {
 
 // New returns a Middleware that traces. It may wrap several Lockers.
 func New(cfg Config) locker.Middleware {
-	t := newTracer(cfg)
-	middleware := telemetry.Middleware("tracing", t.acquire)
-	return func(inner locker.Locker) locker.Locker { return &traced{middleware(inner), t} }
+	return telemetry.Middleware("tracing", newTracer(cfg).acquire)
 }

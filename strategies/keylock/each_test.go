@@ -16,10 +16,11 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 )
 
-// Contract 4: an acquire whose reply was lost, of one lock or of several, is resent with the same
-// tokens. Its Deadline counts from the first send if that was executed, else from the later one.
+// Contract 4: an acquire whose reply was lost is resent with the same token. Its Deadline counts from
+// the first send if that was executed, else from the later one.
 func TestAcquireWhoseAnswerIsLost(t *testing.T) {
-	const drift = batchTTL/100 + 2*time.Millisecond
+	const ttl = time.Minute
+	const drift = ttl/100 + 2*time.Millisecond
 	lose, hang := faultdriver.Fault{Lose: true}, faultdriver.Fault{Hang: true}
 	type test struct {
 		plan []faultdriver.Fault
@@ -31,30 +32,21 @@ func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 		"executed repeatedly": {plan: []faultdriver.Fault{lose, lose}},
 		"not executed":        {plan: []faultdriver.Fault{hang}, from: time.Second},
 	}, func(t *testing.T, b *bench, tt test) {
-		for _, reqs := range [][]locker.Request{batchOf(1), batchOf(3)} {
-			if len(reqs) > 1 && strategyOf(b.Locker) == "exclusive" {
-				continue // it has no batches
-			}
-			for _, fenced := range []bool{false, true} {
-				reqs[0].Fenced = fenced
-				start := time.Now()
-				b.drv.Then(tt.plan...)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				locks, err := locker.AcquireAll(ctx, b.Locker, reqs)
-				cancel()
-				wantNone(t, err)
-				check.Equal(t, "commands", b.drv.Sent(), len(tt.plan)+1)
-				check.Equal(t, "has a fence", locks.All()[0].Fence() > 0, fenced)
-				for _, lock := range locks.All() {
-					from := lock.Deadline().Sub(start) - batchTTL + drift
-					check.Within(t, "start of the lease, after the first send", from, tt.from, tt.from+20*time.Millisecond)
-					check.Equal(t, "holds", locker.Must(locker.Inspect(t.Context(), b.Locker, lock.Name())).Holds, 1)
-				}
-				wantNone(t, locks.Release(t.Context()))
-				b.m.Del("{x}0:fence")
-				b.wantKeys(t)
-				sleep(2 * time.Minute) // for the clean-up, which the next plan is not for
-			}
+		for _, fenced := range []bool{false, true} {
+			start := time.Now()
+			b.drv.Then(tt.plan...)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			lock, err := b.Acquire(ctx, locker.Request{Name: name, TTL: ttl, Fenced: fenced})
+			cancel()
+			wantNone(t, err)
+			check.Equal(t, "commands", b.drv.Sent(), len(tt.plan)+1)
+			check.Equal(t, "has a fence", lock.Fence() > 0, fenced)
+			from := lock.Deadline().Sub(start) - ttl + drift
+			check.Within(t, "start of the lease, after the first send", from, tt.from, tt.from+20*time.Millisecond)
+			check.Equal(t, "holds", locker.Must(locker.Inspect(t.Context(), b.Locker, name)).Holds, 1)
+			wantNone(t, lock.Release(t.Context()))
+			b.wantFree(t)
+			sleep(2 * time.Minute) // for the clean-up, which the next plan is not for
 		}
 	})
 }

@@ -22,7 +22,6 @@ var (
 	_ locker.Inspector      = (*Locker)(nil)
 	_ locker.HandleReleaser = (*Locker)(nil)
 	_ locker.Breaker        = (*Locker)(nil)
-	_ locker.BatchAcquirer  = (*Locker)(nil)
 	_ lease.Sourced         = (*Locker)(nil)
 	_ lease.Counted         = (*Locker)(nil)
 	_ lease.Closing         = (*Locker)(nil)
@@ -68,11 +67,6 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
-	}
-	if req.NoWait {
-		if a, err := l.claimed(ctx, req); a != nil {
-			return l.finish(ctx, a, err)
-		}
 	}
 	if end, bounded := ctx.Deadline(); req.MaxWait > 0 && (!bounded || time.Until(end) > req.MaxWait) {
 		var cancel context.CancelFunc

@@ -87,9 +87,6 @@ type Spec struct {
 	// holder has released, and that its MinHold lasts for left. With Convert, the number of the
 	// hold's last conversion follows the fence; it is 0 for a new hold.
 	Acquire *driver.Script
-	// AcquireAll acquires several locks by one call, or none. AcquireAllLua makes it from the text
-	// of Acquire. Default: none; locker.AcquireAll acquires one lock after another.
-	AcquireAll *driver.Script
 	// Renew extends the lease. It never shortens one, and writes whenever it replies 1, so that a
 	// WAIT behind it speaks for all that was written before. It extends the fence counter too.
 	//

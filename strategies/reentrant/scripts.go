@@ -46,7 +46,6 @@ var spec = keylock.Spec{
 	MinHold:    true,
 	Note:       true,
 	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
-	AcquireAll: driver.NewScript(common + keylock.MintFenceLua + keylock.QueueLua + keylock.AcquireAllLua(acquireLua)),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + hashholds.RenewLua),

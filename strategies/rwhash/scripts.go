@@ -54,8 +54,6 @@ var spec = keylock.Spec{
 	Note:    true,
 	Acquire: driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + keylock.QueueLua +
 		acquireLua),
-	AcquireAll: driver.NewScript(common + keylock.MintFenceLua + turnsLua + keylock.QueueLua +
-		keylock.AcquireAllLua(acquireLua)),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + hashholds.RenewLua),

@@ -42,7 +42,6 @@ var spec = keylock.Spec{
 	ParseValue:   parseValue,
 	ParsePermits: parsePermits,
 	Acquire:      driver.NewScript(lockLua + fencing + keylock.QueueLua + acquireLua),
-	AcquireAll:   driver.NewScript(lockLua + fencing + keylock.QueueLua + keylock.AcquireAllLua(acquireLua)),
 	Resume:       driver.NewScript(lockLua + fencing + resumeLua),
 	UndoResume:   driver.NewScript(lockLua + undoResumeLua),
 	Renew:        driver.NewScript(lockLua + keylock.ReadLua + keylock.RenewFenceLua + renewLua),

@@ -10,7 +10,7 @@ import (
 // It returns an error for a key that is not a semaphore. State.Fence is zero, since each hold has a
 // fencing token of its own.
 //
-// It is the type [keylock.Locker], with these methods: Acquire, AcquireBatch, FindHolds, Inspect,
+// It is the type [keylock.Locker], with these methods: Acquire, FindHolds, Inspect,
 // Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
 // find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
 type Locker = keylock.Locker

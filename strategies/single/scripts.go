@@ -48,8 +48,6 @@ var spec = keylock.Spec{
 	MinHold:    true,
 	Note:       true,
 	Acquire:    driver.NewScript(common + reservedLua + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
-	AcquireAll: driver.NewScript(common + reservedLua + keylock.MintFenceLua + keylock.QueueLua +
-		keylock.AcquireAllLua(acquireLua)),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + keylock.RenewFenceLua + renewLua),

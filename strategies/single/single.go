@@ -7,7 +7,7 @@ import (
 
 // Locker is the strategy over one driver. Inspect answers with an error for a key of another type.
 //
-// It is the type [keylock.Locker], with these methods: Acquire, AcquireBatch, FindHolds, Inspect,
+// It is the type [keylock.Locker], with these methods: Acquire, FindHolds, Inspect,
 // Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
 // find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
 type Locker = keylock.Locker

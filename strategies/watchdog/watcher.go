@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -31,14 +30,6 @@ func (w *watcher) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 
 // Unwrap returns the Locker whose locks are renewed.
 func (w *watcher) Unwrap() locker.Locker { return w.inner }
-
-// AcquireBatch implements locker.BatchAcquirer.
-func (w *watcher) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
-	if inner, ok := w.inner.(locker.BatchAcquirer); ok {
-		return inner.AcquireBatch(ctx, reqs)
-	}
-	return nil, errors.ErrUnsupported
-}
 
 // watch begins to renew lock. A lock that never ends needs no renewals; one without a Lease or a
 // TTL, as a test double may return, can have none.

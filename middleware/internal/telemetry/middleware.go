@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"errors"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -32,14 +31,6 @@ type observed struct {
 
 // Unwrap returns the Locker that is observed.
 func (o *observed) Unwrap() locker.Locker { return o.inner }
-
-// AcquireBatch implements locker.BatchAcquirer.
-func (o *observed) AcquireBatch(ctx context.Context, reqs []locker.Request) (locker.Batch, error) {
-	if inner, ok := o.inner.(locker.BatchAcquirer); ok {
-		return inner.AcquireBatch(ctx, reqs)
-	}
-	return nil, errors.ErrUnsupported
-}
 
 // Acquire implements locker.Locker. It refuses what cannot be passed on.
 func (o *observed) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {

@@ -74,7 +74,6 @@ if counter and not again then
   end
   fence = tenure and lock.fence or fence
 end
--- The checks end here.
 if own then
   leave_place(queue, id, ARGV[9], ARGV[11])
 end

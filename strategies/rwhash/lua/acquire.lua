@@ -137,7 +137,6 @@ if counter and not again then
     fence = last
   end
 end
--- The checks end here.
 if again then
   return {2, current_fence(counter), 0}
 end

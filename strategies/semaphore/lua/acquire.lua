@@ -71,7 +71,6 @@ if counter then
     return {-1, last}
   end
 end
--- The checks end here.
 if counter then
   store_fence(counter, fence, last, ARGV[3])
 end

@@ -55,7 +55,6 @@ if counter then
     return {-1, last}
   end
 end
--- The checks end here.
 if own then
   leave_place(queue, id, ARGV[7], ARGV[9])
 end

@@ -1,0 +1,61 @@
+package locker
+
+import (
+	"context"
+	"time"
+)
+
+// undoGrace is how long a failed AcquireAll waits for its releases after ctx or MaxWait has ended.
+const undoGrace = 250 * time.Millisecond
+
+// undo releases locks of an AcquireAll that it does not return.
+type undo struct {
+	ctx     context.Context //nolint:containedctx // the call's, which ends with MaxWait too
+	until   time.Time       // when the call returns all the same; zero: ctx has not ended
+	running []<-chan struct{}
+}
+
+// release releases locks. It waits for that until ctx ends, and undoGrace longer.
+func (u *undo) release(held []*Lock) {
+	if len(held) == 0 {
+		return
+	}
+	locks := &Locks{held: append([]*Lock(nil), held...)}
+	for _, lock := range locks.held {
+		lock.load().dropMinHold()
+	}
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		_ = locks.Release(u.ctx)
+	}()
+	select {
+	case <-released:
+		return
+	case <-u.ctx.Done():
+	}
+	if u.until.IsZero() {
+		u.until = time.Now().Add(undoGrace)
+	}
+	grace := time.NewTimer(time.Until(u.until))
+	defer grace.Stop()
+	select {
+	case <-released:
+	case <-grace.C:
+		u.running = append(u.running, released)
+	}
+}
+
+// whenReleased calls f once everything is released.
+func (u *undo) whenReleased(f func()) {
+	if len(u.running) == 0 {
+		f()
+		return
+	}
+	go func() {
+		for _, released := range u.running {
+			<-released
+		}
+		f()
+	}()
+}
