@@ -39,6 +39,11 @@ var clusterCases = []testCase{
 		run: successorIsFound,
 	},
 	{
+		name: "the driver tells keys of different nodes apart", on: suite.OnlyCluster,
+		why: "renewals are bounded for each server: those to a silent node must not use up what others need",
+		run: serversAreToldApart,
+	},
+	{
 		name: "a silent node delays no answers to calls at the same time", on: suite.OnlyCluster, own: true,
 		why: "renewals that are due together go to all nodes, and those that other nodes have answered must not count as unanswered",
 		run: silentNodeAmongCalls,
@@ -97,6 +102,23 @@ func twoSlotsAreAnError(t *caseT) {
 	}).Wait)
 	_, err = drv.SetNX(t.Ctx, t.Key(), "v", time.Minute)
 	t.OK(err, "SetNX afterwards")
+}
+
+func serversAreToldApart(t *caseT) {
+	drv, key, other := t.Driver(), t.Key(), t.Key()
+	for redistest.Slot(key) > 1000 { // at the first node
+		key = t.Key()
+	}
+	for redistest.Slot(other) < 15_000 { // at the last
+		other = t.Key()
+	}
+	t.Eventually("keys of two nodes are told apart", func() bool {
+		t.warm(drv, countScript)
+		return drv.Server(key) != drv.Server(other)
+	})
+	if tagged := "{" + key + "}"; drv.Server(tagged+"1") != drv.Server(tagged+"2") {
+		t.Errorf("keys of one slot are said to be at two servers")
+	}
 }
 
 // silentNodeAmongCalls freezes one node of three, makes calls to all of them at the same time, and

@@ -45,6 +45,10 @@ type Driver interface {
 
 	// Info names the client and the server, for traces.
 	Info() Info
+	// Server returns what stands for the server of key now: values are equal (==) only if the keys
+	// may be at one server. What waits for many answers at once is bounded for each, so that a
+	// server that does not answer delays nothing at others. It sends nothing.
+	Server(key string) any
 
 	// Background runs f in a goroutine: work that outlives a call, such as the clean-up of an
 	// acquire of unknown outcome. The ctx of f is that of UntilClose; Close waits for f. If the

@@ -107,6 +107,13 @@ type Sourced interface {
 	Source() locktrace.Source
 }
 
+// Served is implemented by a Lease whose hold is at one server.
+type Served interface {
+	Lease
+	// Server returns what stands for that server now: see driver.Driver.
+	Server() any
+}
+
 // Tokened is implemented by a Lease whose token changes while it is held: Lock.Handle asks for it
 // in place of the Grant's. A quorum's token is made of those of its nodes, which come and go.
 type Tokened interface {

@@ -41,6 +41,9 @@ func (h *keyHold) Format(f fmt.State, _ rune) {
 // Source implements lease.Sourced.
 func (h *keyHold) Source() locktrace.Source { return h.l.Source() }
 
+// Server implements lease.Served.
+func (h *keyHold) Server() any { return h.l.drv.Server(h.key) }
+
 // Do implements lease.Lease.
 func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	spec := h.l.spec

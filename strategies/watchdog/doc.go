@@ -21,18 +21,13 @@
 //   - After Release is called, no renewal begins. Release does not wait for one in flight, whose
 //     answer changes nothing.
 //   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due.
-//   - Up to 128 locks of a server that does not answer delay no renewal at other servers or at other
-//     nodes of its cluster. Each Locker has up to 128 renewals in flight. A renewal without an answer
-//     for 50 ms no longer counts against that, up to 192 in all.
-//   - The number of goroutines is bounded: 192 for the renewals of a Locker. The first and later
-//     repetitions of failed renewals have the same limits again. There are more than 128 only while
-//     renewals are without an answer for 50 ms.
+//   - A server that does not answer delays no renewal at other servers or at other nodes of its
+//     cluster, however many locks it has.
+//   - The number of goroutines is bounded: 128 for the renewals at each server (lease.Served), or of
+//     each Locker whose Leases do not tell their server, as those of a quorum. The first and later
+//     repetitions of failed renewals have the same limit again.
 //
 // # What is not guaranteed
-//
-// Thousands of locks of a silent server delay the renewals of other servers through the same
-// Locker. With a TTL of 30 s, 10,000 of them delay others by up to ten seconds, which costs none. With
-// a TTL of 3 s most of the others are lost. A Locker for each server avoids that.
 //
 // A lock that is neither released nor lost is renewed for as long as the program has the Lock, even
 // if the holder makes no progress. Config.MaxHold and Config.MaxRenewals bound that. Once the Lock

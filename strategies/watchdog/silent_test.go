@@ -31,6 +31,9 @@ func (d divided) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return grant(ctx, req, d), nil
 }
 
+// Server implements lease.Served.
+func (d divided) Server() any { return strings.HasPrefix(d.name, "silent") }
+
 func (d divided) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if d.silent.Load() && strings.HasPrefix(d.name, "silent") {
 		<-ctx.Done()
@@ -43,7 +46,7 @@ func (d divided) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 // A Locker routes to two servers. One that does not answer costs the locks of the other nothing,
 // however many there are, and the number of goroutines is bounded.
 func TestSilenceAmongRenewals(t *testing.T) { //nolint:paralleltest // it counts goroutines
-	for _, tt := range []struct{ silent, well, goroutines int }{{20, 30, 40}, {150, 50, 200}, {10_000, 200, 3*192 + 64}} {
+	for _, tt := range []struct{ silent, well, goroutines int }{{20, 30, 40}, {150, 50, 200}, {10_000, 200, 3*128 + 64}} {
 		t.Run(fmt.Sprint(tt.silent), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := divided{silent: new(atomic.Bool)}
@@ -68,7 +71,7 @@ func TestSilenceAmongRenewals(t *testing.T) { //nolint:paralleltest // it counts
 				if lost := slices.DeleteFunc(slices.Clone(well), isHeld); len(lost) > 0 {
 					t.Errorf("%d of %d locks on the server that answers were lost", len(lost), tt.well)
 				}
-				check.AtLeast(t, "what is left of a lease on the server that answers", least, ttl/4)
+				check.AtLeast(t, "what is left of a lease on the server that answers", least, ttl/2)
 				check.AtMost(t, "goroutines", most, before+tt.goroutines)
 				for _, lock := range silent {
 					match(t, lock.Err(), locker.ErrLost)

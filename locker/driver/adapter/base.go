@@ -101,6 +101,9 @@ func (*Base) EvalAcked(
 	return driver.Reply{}, 0, driver.NotSent(errors.ErrUnsupported)
 }
 
+// Server implements driver.Driver: there is one server.
+func (b *Base) Server(string) any { return b }
+
 // Delivery implements driver.Driver: [driver.DeliveryPlain].
 func (*Base) Delivery(string) driver.Delivery { return driver.DeliveryPlain }
 

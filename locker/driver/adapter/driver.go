@@ -37,6 +37,9 @@ type Pipelines interface {
 	Close()
 }
 
+// Server implements driver.Driver: there is one for each pipeline.
+func (d *Driver) Server(key string) any { return d.Pipelines.To(key) }
+
 // SetNX implements driver.Driver.
 func (d *Driver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
 	c := newSetNX(key, value, strconv.FormatInt(ttl.Milliseconds(), 10))
