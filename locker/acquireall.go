@@ -223,7 +223,7 @@ func (s *Locks) acquireRest(ctx context.Context, l Locker, reqs []Request, end t
 	waiting, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	for _, lock := range s.held {
-		defer lock.load().afterDone(&afterDone{f: lost, signal: true})()
+		defer lock.load().afterDone(&afterDone{f: lost, signal: true})() //nolint:gocritic // until the last one is acquired
 	}
 	if err := s.Err(); err != nil {
 		return s.failure(ctx, "", err)

@@ -115,14 +115,6 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// benchOf returns a bench of a Locker that open makes.
-func benchOf(t *testing.T, open opener) *bench {
-	t.Helper()
-	b := newBench(t)
-	b.Locker = locker.Must(open(b.drv))
-	return b
-}
-
 func (b *bench) acquire(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
 	req.Name = name

@@ -88,6 +88,7 @@ func (d *closingDriver) UntilClose() context.Context { return d.untilClose }
 
 // Close in the middle of an AcquireAll: nothing is acquired, and nothing left.
 func TestSeveralWhileTheDriverCloses(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"before", "during the commands", "between them", "after"} {
 		t.Run(when, func(t *testing.T) {
 			eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
