@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/internal/text"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -23,7 +21,8 @@ const MaxNames = 64
 // requests of this process that wait for one of them. What goes to one server travels together. If
 // a lock is not free and the call may wait, AcquireAll keeps the locks before that one in the order
 // of their names, releases those behind it, and acquires the rest one after another in that order.
-// So calls never deadlock with one another.
+// So calls never deadlock with one another. Two calls for the same names that do not wait may both
+// fail.
 //
 // If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll releases
 // those it has, all at the same time. If ctx or MaxWait ends before these releases are answered, it
@@ -52,9 +51,9 @@ func AcquireAll(ctx context.Context, l Locker, reqs []Request) (*Locks, error) {
 }
 
 // DoAll acquires the locks of all reqs as [AcquireAll] does, calls fn in the caller's goroutine,
-// and releases all locks when fn returns, panics or calls runtime.Goexit. fn's ctx
-// ends when any of the locks is lost; its cause is the [LostError] of that lock. It carries each
-// hold and its owner for the lock's name, as the ctx of [Do] does.
+// and releases all locks when fn returns, panics or calls runtime.Goexit. fn's ctx ends when any of
+// the locks is lost; its cause is the [LostError] of that lock. It carries each hold and its owner
+// for the lock's name, as the ctx of [Do] does.
 //
 // The errors are those of AcquireAll and of [Do]. A nil error means that fn returned nil, and that
 // each lock was held until fn returned or released it.
@@ -269,104 +268,4 @@ func (s *Locks) failure(ctx context.Context, name string, err error) error {
 	default:
 		return &OpError{"acquire", ended.Name, ended}
 	}
-}
-
-// bounds returns the strictest bounds of reqs: the shortest MaxWait, zero if there is none, and
-// whether one has NoWait.
-func bounds(reqs []Request) (wait time.Duration, noWait bool) {
-	for _, req := range reqs {
-		wait, noWait = shorter(wait, req.MaxWait), noWait || req.NoWait
-	}
-	return wait, noWait
-}
-
-// shorter returns the shorter one of two bounds; zero is none.
-func shorter(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
-}
-
-// sortRequests returns reqs in the order of their names, with one request for each name.
-func sortRequests(reqs []Request, caller string) (sorted []Request, err error) {
-	if len(reqs) == 0 {
-		return nil, opError("acquire", "", driver.Invalid(caller+" requests", "none", "1 to 64 names"))
-	}
-	for _, req := range reqs {
-		err := req.Validate()
-		if err == nil && !req.Resume.IsZero() {
-			err = driver.Invalid("Request.Resume", "a Handle", "none in "+caller+"; Resume takes a hold over")
-		}
-		if err != nil {
-			return nil, opError("acquire", req.Name, err)
-		}
-	}
-	byName := slices.Clone(reqs)
-	slices.SortStableFunc(byName, func(a, b Request) int { return strings.Compare(a.Name, b.Name) })
-	for _, req := range byName {
-		last := len(sorted) - 1
-		if last < 0 || sorted[last].Name != req.Name {
-			sorted = append(sorted, req)
-			continue
-		}
-		if sorted[last], err = mergeRequests(sorted[last], req); err != nil {
-			return nil, opError("acquire", req.Name, err)
-		}
-	}
-	if len(sorted) > MaxNames {
-		return nil, opError("acquire", "",
-			driver.Invalid(caller+" requests", fmt.Sprintf("%d names", len(sorted)), "1 to 64 names"))
-	}
-	return sorted, nil
-}
-
-// mergeRequests returns a request that satisfies both of two requests for one name. It fails if
-// they differ in a field that cannot be merged.
-func mergeRequests(a, b Request) (Request, error) {
-	merged := a
-	if b.Mode == Exclusive {
-		merged.Mode = Exclusive
-	}
-	merged.MinHold = max(a.MinHold, b.MinHold)
-	if merged.TTL = max(a.TTL, b.TTL); merged.TTL != 0 { // one that leaves it out may have the longer MinHold
-		merged.TTL = max(merged.TTL, merged.MinHold)
-	}
-	merged.MaxWait = shorter(a.MaxWait, b.MaxWait)
-	merged.NoWait = a.NoWait || b.NoWait
-	merged.Fenced = a.Fenced || b.Fenced
-	merged.Permits = max(a.Permits, b.Permits)
-	if a.Owner == "" {
-		merged.Owner = b.Owner
-	}
-	if a.Note == "" {
-		merged.Note = b.Note
-	}
-	switch {
-	case b.Owner != "" && b.Owner != merged.Owner:
-		return Request{}, driver.Invalid("Request.Owner",
-			text.Quote(merged.Owner)+" and "+text.Quote(b.Owner)+" for one name", "one owner for each name")
-	case restOf(a) != restOf(b):
-		return Request{}, driver.Invalid("Request", "two for one name that cannot be merged",
-			"ones that differ in Mode, TTL, MinHold, MaxWait, NoWait, Fenced and Note")
-	case max(a.Permits, 1) != max(b.Permits, 1):
-		return Request{}, driver.Invalid("Request.Permits",
-			fmt.Sprintf("%d and %d for one name", max(a.Permits, 1), max(b.Permits, 1)),
-			"the same for all requests for a name")
-	}
-	return merged, nil
-}
-
-// restOf returns the fields of a request that mergeRequests cannot merge.
-func restOf(r Request) Request {
-	r.Mode, r.TTL, r.MinHold, r.MaxWait, r.NoWait, r.Fenced, r.Owner, r.Note, r.Permits = 0, 0, 0, 0, false, false, "",
-		"", 0
-	return r
-}
-
-func firstName(reqs []Request) string {
-	if len(reqs) == 0 {
-		return ""
-	}
-	return reqs[0].Name
 }
