@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -23,7 +24,7 @@ type servers struct {
 	find   func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: it is not known
 	parts  *adapter.SlotPipelines                                       // of what has no server of its own
 
-	asked     atomic.Bool // the client knows the nodes, and asks for them anew in the background
+	reached   atomic.Bool // the client knows the nodes, and asks for them anew in the background
 	mu        sync.RWMutex
 	byAddress map[string]*adapter.Pipeline
 }
@@ -46,11 +47,16 @@ func newPipelines(client redis.UniversalClient, c adapter.Client) adapter.Pipeli
 	part.Connections = unknownPool
 	part.Send = func(ctx context.Context, commands []*adapter.Command) {
 		c.Send(ctx, commands)
-		s.asked.Store(true)
+		if !s.reached.Load() && slices.ContainsFunc(commands, answered) {
+			s.reached.Store(true)
+		}
 	}
 	s.parts = adapter.NewSlotPipelines(part)
 	return s
 }
+
+// answered reports whether a server has answered c.
+func answered(c *adapter.Command) bool { return c.Err() == nil || driver.CodeOf(c.Err()) != "" }
 
 func connections(o *redis.Options) int {
 	if o.MaxActiveConns > 0 {
@@ -61,7 +67,7 @@ func connections(o *redis.Options) int {
 
 // To implements adapter.Pipelines.
 func (s *servers) To(key string) *adapter.Pipeline {
-	if s.find == nil || key == "" || !s.asked.Load() {
+	if s.find == nil || key == "" || !s.reached.Load() {
 		return s.parts.To(key)
 	}
 	client, err := s.find(context.Background(), key)

@@ -32,12 +32,17 @@ type group struct {
 	workers int
 }
 
-// enqueue adds l to its group. The mutex is held.
-func (s *scheduler) enqueue(l *watchedLease) {
+// keyOf returns the key of l's group. It calls the driver.
+func keyOf(l *watchedLease) groupKey {
 	key := groupKey{l.watcher, min(l.fails, 2)}
 	if served, ok := lease.Find[lease.Served](l.Lease); ok {
 		key.server = served.Server()
 	}
+	return key
+}
+
+// enqueue adds l to a group. The mutex is held.
+func (s *scheduler) enqueue(l *watchedLease, key groupKey) {
 	g := s.groups[key]
 	if g == nil {
 		g = &group{key: key}

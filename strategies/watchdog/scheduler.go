@@ -117,17 +117,31 @@ func (s *scheduler) arm() {
 
 // tick begins the renewals that are due. Workers start last: they need the mutex.
 func (s *scheduler) tick() {
+	due := s.takeDue()
+	keys := make([]groupKey, len(due))
+	for i, l := range due {
+		keys[i] = keyOf(l)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.alarm = never
-	for now := s.now(); len(s.queue) > 0 && s.queue[0].due <= now; {
-		l := heap.Pop(&s.queue).(*watchedLease) //nolint:errcheck // there is nothing else in it
-		s.enqueue(l)
+	for i, l := range due {
+		s.enqueue(l, keys[i])
 	}
 	for _, g := range s.groups {
 		s.startWorkers(g)
 	}
+}
+
+// takeDue takes the leases that are due out of the queue.
+func (s *scheduler) takeDue() (due []*watchedLease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alarm = never
+	for now := s.now(); len(s.queue) > 0 && s.queue[0].due <= now; {
+		due = append(due, heap.Pop(&s.queue).(*watchedLease)) //nolint:errcheck // there is nothing else in it
+	}
 	s.arm()
+	return due
 }
 
 // planAfter plans the next renewal after one that ended with err.

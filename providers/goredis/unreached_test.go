@@ -1,0 +1,45 @@
+package goredis_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+)
+
+// A cluster whose nodes cannot be reached holds no caller up for longer than its ctx, whether it is
+// the first or a later one.
+func TestUnreachedCluster(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		client := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{"10.0.0.1:6379", "10.0.0.2:6379"}, ContextTimeoutEnabled: true,
+			Dialer: func(context.Context, string, string) (net.Conn, error) {
+				check.Advance(5 * time.Second) // a dialer that does not obey its ctx
+				return nil, net.ErrClosed
+			},
+		})
+		drv := locker.Must(goredis.New(client))
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			start := time.Now()
+			_, err := drv.SetNX(ctx, "k", "v", time.Second)
+			cancel()
+			check.Error(t, "SetNX", err, driver.ErrNotSent)
+			check.AtMost(t, "SetNX", time.Since(start), 200*time.Millisecond)
+			start = time.Now()
+			drv.Server("k")
+			check.Took(t, "Server", start, 0)
+			check.Advance(time.Minute)
+		}
+		check.OK(t, drv.Close())
+		check.OK(t, client.Close())
+		check.Advance(time.Minute)
+	})
+}
