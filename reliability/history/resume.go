@@ -167,7 +167,7 @@ func (r Rules) resume(s state, o *op) (bool, state) {
 	next := s.without(o.old.number).with(o.number, r.mode(o, shared))
 	next.tenure, next.owner = s.tenure, o.Owner
 	if o.Fence != 0 {
-		next.fence, next.tenure = max(s.fence, o.Fence), r.tenure(s, o)
+		next.fence, next.tenure = r.highest(s, o), r.tenure(s, o)
 	}
 	return true, next
 }

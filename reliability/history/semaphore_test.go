@@ -31,6 +31,13 @@ func TestSemaphore(t *testing.T) {
 	judge(t, r, []example{
 		{"tokens increase", begin().acquire("a", 0, 2, fence(5)).acquire("b", 3, 4, fence(6)), kept},
 		{"a token twice", begin().acquire("a", 0, 2, fence(5)).acquire("b", 3, 4, fence(5)), broken},
+		{"a token below that of one that was answered before", begin().acquire("a", 0, 40, fence(7)).acquire("b", 41, 42, fence(6)), broken},
+		{"a token below that of one that was sent again", begin().acquire("a", 0, 40, fence(7)).acquire("b", 20, 21, fence(6)), kept},
+		{
+			"a token below that of a resume that was sent again",
+			begin().acquire("a", 0, 2, fence(5)).resume("c", "a", 10, 60, fence(7)).renew("a", 12, 13, lost).acquire("b", 20, 21, fence(6)), kept,
+		},
+		{"a token below that of a resume", begin().acquire("a", 0, 2, fence(5)).resume("c", "a", 10, 12, fence(7)).acquire("b", 20, 21, fence(6)), broken},
 		{"a write behind that of one beside", begin().acquire("a", 0, 2, fence(5)).acquire("b", 3, 4, fence(6)).write("b", 5, 6).write("a", 7, 5, refused), kept},
 		{"a write refused for nothing", begin().acquire("a", 0, 2, fence(5)).acquire("b", 3, 4, fence(6)).write("a", 7, 5, refused), broken},
 	})

@@ -123,10 +123,18 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 	next := s.with(o.number, r.mode(o, o.Shared && r.Model == ReadWrite))
 	next.owner = o.Owner
 	if o.Fence != 0 {
-		next.fence = max(s.fence, o.Fence)
-		next.tenure = r.tenure(s, o)
+		next.fence, next.tenure = r.highest(s, o), r.tenure(s, o)
 	}
 	return true, next
+}
+
+// highest returns the highest token handed out once o has one. A resend for a semaphore mints again:
+// holds that were acquired since the first send have lower tokens.
+func (r Rules) highest(s state, o *op) int64 {
+	if r.Model == Semaphore && r.resent(o.Event) {
+		return s.fence
+	}
+	return max(s.fence, o.Fence)
 }
 
 // follows reports whether the fencing token of o may follow those that were handed out.
