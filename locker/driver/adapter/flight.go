@@ -118,17 +118,21 @@ func (p *Pipeline) fill(f *flight) bool {
 
 // move moves commands from the front of q to f, as many as it takes. The mutex is held.
 func (p *Pipeline) move(q *queue, f *flight) {
-	most := maxFlight
-	if p.client.Single {
-		most = 1
-	}
-	for c := q.first; c != nil && len(f.commands) < most; c = q.first {
+	for c := q.first; c != nil && len(f.commands) < p.size(); c = q.first {
 		if n := len(f.commands); n > 0 && (c.HasWait() || f.commands[n-1].HasWait()) {
 			return
 		}
 		q.remove(c)
 		c.flight, f.commands = f, append(f.commands, c)
 	}
+}
+
+// size is how many commands a flight has at most.
+func (p *Pipeline) size() int {
+	if p.client.Single {
+		return 1
+	}
+	return maxFlight
 }
 
 // finish ends f, whose commands have their answers. It returns the next flight to run, or nil.

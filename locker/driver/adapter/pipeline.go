@@ -190,7 +190,7 @@ func (p *Pipeline) gather(ctx context.Context, call *driver.GatheredCall, c *Com
 func (p *Pipeline) startAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for n := p.commands.Load(); n > 0; n -= maxFlight {
+	for n := int(p.commands.Load()); n > 0; n -= p.size() {
 		p.start(p.beginNext())
 	}
 }

@@ -41,7 +41,7 @@ func TestGathering(t *testing.T) {
 	const us = time.Microsecond
 	type test struct {
 		calls []gatheredCall
-		want  []string // "server: commands at time"
+		want  []string // "server: commands at time"; none: the client sends one by one, all at once
 	}
 	check.EachInFakeTime(t, map[string]test{
 		"one":           {[]gatheredCall{{to: "x"}}, []string{"x: 1 at 0s"}},
@@ -56,14 +56,19 @@ func TestGathering(t *testing.T) {
 		"one goes on while one is late": {
 			[]gatheredCall{{to: "x", again: true}, {to: "x"}, {after: 5000 * us}}, []string{"x: 1 at 2ms", "x: 2 at 1ms"},
 		},
+		"one by one": {calls: slices.Repeat([]gatheredCall{{to: "x"}}, 8)},
 	}, func(t *testing.T, tt test) {
+		single := tt.want == nil
+		if single {
+			tt.want = slices.Repeat([]string{"x: 1 at 0s"}, len(tt.calls))
+		}
 		var mu sync.Mutex
 		var flights []string
 		start := time.Now()
 		servers := pipelines{}
 		for _, name := range []string{"x", "y"} {
 			s := fakeServer{answer: func(*adapter.Command) any { return "OK" }}
-			servers[name] = adapter.NewPipeline(adapter.Client{Connections: 10, Inline: driver.Urgent, Send: func(ctx context.Context, c []*adapter.Command) {
+			servers[name] = adapter.NewPipeline(adapter.Client{Connections: 10, Single: single, Inline: driver.Urgent, Send: func(ctx context.Context, c []*adapter.Command) {
 				mu.Lock()
 				flights = append(flights, fmt.Sprintf("%s: %d at %v", name, len(c), time.Since(start)))
 				mu.Unlock()
