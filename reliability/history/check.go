@@ -82,7 +82,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	}
 	model := r.model()
 	all := leases(events, r)
-	broken := cmp.Or(brokenPromise(events), brokenHandOver(all, r), outOfOrder(events, all, r), revived(events))
+	broken := cmp.Or(brokenPromise(events), brokenHandOver(events, all, r), outOfOrder(events, all, r), revived(events))
 	strict := operations(events, all, r)
 	for _, o := range strict {
 		if o.Input.(*op).act == fromEvent {

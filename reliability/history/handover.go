@@ -67,9 +67,9 @@ func (r Rules) handedTo(e Event, all map[string]*lease) (until int64) {
 
 // brokenHandOver describes a hold that does not continue the hold that was handed over to it. It
 // returns "" if there is none.
-func brokenHandOver(all map[string]*lease, r Rules) string {
+func brokenHandOver(events []Event, all map[string]*lease, r Rules) string {
 	for _, l := range inOrder(all) {
-		if l.acquired.From == "" {
+		if l.acquired.From == "" || l.over == nil && r.Several && besideFailed(l.acquired, events) {
 			continue
 		}
 		if text := l.brokenHandOver(r); text != "" {
@@ -77,6 +77,14 @@ func brokenHandOver(all map[string]*lease, r Rules) string {
 		}
 	}
 	return ""
+}
+
+// besideFailed reports whether an acquire failed at the time of e. With Rules.Several, it may have had
+// the lock until the other one failed, and have handed it over to e.
+func besideFailed(e Event, events []Event) bool {
+	return slices.ContainsFunc(events, func(other Event) bool {
+		return other.Kind == Acquire && other.Outcome != OK && (span{other.Call, other.Return}).meets(e.Call, e.Return)
+	})
 }
 
 func (l *lease) brokenHandOver(r Rules) string {

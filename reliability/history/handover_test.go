@@ -44,6 +44,11 @@ func TestHandOvers(t *testing.T) {
 		{"the holder dies while it hands over", begin().acquire("a", 0, 2).acquire("b", 10, 43, from("a"), deadline(100)).release("a", 40, 0, unknown, pending).refuse("c", 50, 52), kept},
 		{"the waiter dies while it is handed over", begin().acquire("a", 0, 2).renew("a", 30, 32).acquire("b", 10, 0, unknown, pending).release("a", 40, 42).refuse("c", 43, 44), kept},
 	})
+	judge(t, history.Rules{Model: history.Exclusive, HandOver: true, Several: true}, []example{
+		{"by one whose other lock failed", begin().acquire("a", 5, 42, unknown).acquire("b", 10, 43, from("z"), deadline(100)), kept},
+		{"by one whose other lock failed before", begin().acquire("a", 5, 9, unknown).acquire("b", 10, 43, from("z"), deadline(100)), broken},
+		{"by nobody", begin().acquire("b", 10, 43, from("z"), deadline(100)), broken},
+	})
 	judge(t, history.Rules{Model: history.Exclusive, HandOver: true, Watched: true}, []example{
 		{"a lease that a watchdog renewed", begin().acquire("a", 0, 2).acquire("b", 10, 43, from("a"), deadline(140)).release("a", 40, 42), kept},
 	})

@@ -38,6 +38,8 @@ type Rules struct {
 	Fair  bool          `json:"fair,omitempty"`
 	// HandOver says that a holder may hand the lock over to a waiter of its process.
 	HandOver bool `json:"handOver,omitempty"`
+	// Several says that each lock is acquired with another, by locker.AcquireAll.
+	Several bool `json:"several,omitempty"`
 	// Watched says that holds are renewed without a call of their client.
 	Watched bool `json:"watched,omitempty"`
 }

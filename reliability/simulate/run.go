@@ -119,7 +119,7 @@ func (w *world) rules() history.Rules {
 		Model: workload.Strategies[w.plan.Strategy].Model, Crowd: w.plan.Quorum,
 		Linger:   w.slowest() + dialTimeout + time.Second,
 		Resend:   resend,
-		HandOver: w.plan.HandOver > 0, Watched: w.plan.Watchdog,
+		HandOver: w.plan.HandOver > 0, Watched: w.plan.Watchdog, Several: w.plan.Several,
 	}
 	switch {
 	case w.plan.Strategy == "rwhash":
