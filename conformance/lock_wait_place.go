@@ -233,7 +233,7 @@ func deafStallsNobody(t *caseT) {
 	const (
 		deaf   = 2
 		during = 8 * time.Second
-		hold   = 200 * time.Millisecond
+		hold   = 50 * time.Millisecond
 	)
 	name := t.Key()
 	held := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
