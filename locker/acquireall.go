@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,22 +112,32 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 		}
 		u.whenReleased(acquisition.End)
 	}()
-	before, tried := s.try(bounded, l, reqs)
+	parts := make([]*lease.Acquisition, len(reqs)) // of acquisition, one for each lock of the first try
+	defer func() {
+		for _, part := range parts {
+			if part != nil {
+				part.Pass()
+			}
+		}
+	}()
+	before, tried := s.try(bounded, l, reqs, parts)
 	if tried != nil {
 		if noWait || s.Err() != nil || permanent(tried) {
 			return s.failure(ctx, failedName(tried), tried)
 		}
-		if endOf(bounded, end) == nil {
-			u.release(s.held[before:])
+		if endOf(bounded, end) == nil && u.release(s.held[before:]) {
 			s.held = s.held[:before]
+			for _, part := range parts[before:] {
+				part.End()
+			}
 		}
 		if over := endOf(bounded, end); over != nil {
 			return s.failure(ctx, failedName(tried), endedDuring(over, tried))
 		}
 	}
 	err := s.acquireRest(ctx, l, reqs[len(s.held):], end)
-	if err != nil && errors.Is(tried, ErrUnknownOutcome) && !errors.Is(err, ErrNotAcquired) {
-		err = &OpError{"acquire", failedName(err), fmt.Errorf("%w (the first try: %w)", err, tried)}
+	if err != nil && errors.Is(tried, ErrUnknownOutcome) {
+		err = afterUnknown(err, tried)
 	}
 	done = err == nil
 	return err
@@ -134,8 +145,8 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 
 // try makes one attempt at each of several locks, all at the same time. It ends with any of them. err
 // is the worst of the errors; nil if all are acquired. before is how many locks are acquired before
-// the first that is not.
-func (s *Locks) try(ctx context.Context, l Locker, reqs []Request) (before int, err error) {
+// the first that is not. parts gets the Acquisition of each.
+func (s *Locks) try(ctx context.Context, l Locker, reqs []Request, parts []*lease.Acquisition) (before int, err error) {
 	if len(reqs) == 1 {
 		return 0, nil
 	}
@@ -154,6 +165,7 @@ func (s *Locks) try(ctx context.Context, l Locker, reqs []Request) (before int, 
 		}
 	}()
 	together(trying, len(reqs), func(ctx context.Context, i int) {
+		ctx, parts[i] = lease.BeginAcquisition(ctx)
 		req := reqs[i]
 		req.NoWait = true
 		lock, err := l.Acquire(ctx, req)
@@ -166,15 +178,44 @@ func (s *Locks) try(ctx context.Context, l Locker, reqs []Request) (before int, 
 			locks[i], unwatch[i] = lock, lock.load().afterDone(&afterDone{f: lost, signal: true})
 		}
 	})
-	for i, failed := range errs {
-		if failed != nil && err == nil {
-			before = i
+	before = slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	return before, worst(errs)
+}
+
+// worst returns what a call reports of the errors of several attempts: one that another attempt would
+// only repeat, one that may have left something behind, or else the first one. A refusal must not
+// conceal the others.
+func worst(errs []error) error {
+	var first, lasting, unknown error
+	for _, err := range slices.Backward(errs) {
+		switch {
+		case err == nil:
+			continue
+		case permanent(err):
+			lasting = err
+		case errors.Is(err, ErrUnknownOutcome):
+			unknown = err
 		}
-		if severity(failed) > severity(err) {
-			err = failed
-		}
+		first = err
 	}
-	return before, err
+	if op, ok := errors.AsType[*OpError](lasting); ok && unknown != nil {
+		return &OpError{op.Op, op.Name, fmt.Errorf("%w (beside it: %w)", op.Err, unknown)}
+	}
+	return cmp.Or(lasting, unknown, first)
+}
+
+// afterUnknown adds tried, the error of a first try that may have left something behind, to err, the
+// error of the call. A refusal stays no more than one: what was left is being removed.
+func afterUnknown(err, tried error) error {
+	op, ok := errors.AsType[*OpError](err)
+	switch {
+	case !ok, errors.Is(err, ErrNotAcquired) && op.Name == failedName(tried):
+		return err
+	case errors.Is(err, ErrNotAcquired):
+		return &OpError{op.Op, op.Name, fmt.Errorf("%w (the first try: %v)", op.Err, tried)} //nolint:errorlint // it must not match
+	default:
+		return &OpError{op.Op, op.Name, fmt.Errorf("%w (the first try: %w)", op.Err, tried)}
+	}
 }
 
 // endOf returns why the call is over, whose ctx and end these are; nil if it is not.
@@ -197,21 +238,6 @@ func endedDuring(end, err error) error {
 // permanent reports whether another attempt would only repeat err.
 func permanent(err error) bool {
 	return errors.Is(err, driver.ErrPermanent) || driver.CodeOf(err) == "WRONGTYPE"
-}
-
-// severity orders the errors of attempts at several locks. What may have left something behind must
-// not be concealed by a refusal.
-func severity(err error) int {
-	switch {
-	case err == nil:
-		return 0
-	case permanent(err):
-		return 3
-	case errors.Is(err, ErrUnknownOutcome):
-		return 2
-	default:
-		return 1
-	}
 }
 
 // acquireRest acquires the locks of reqs one after another. It ends with any lock in s. end is that

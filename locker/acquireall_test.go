@@ -2,12 +2,15 @@ package locker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -252,11 +255,13 @@ func TestAcquireAllReportsTheWorst(t *testing.T) {
 	type test struct {
 		a, c error
 		of   string
+		want []error
 	}
 	check.Each(t, map[string]test{
-		"two refusals":           {refused, refused, "a"},
-		"one of unknown outcome": {refused, unknown, "c"},
-		"a permanent one":        {unknown, permanent, "c"},
+		"two refusals":           {refused, refused, "a", []error{refused}},
+		"one of unknown outcome": {refused, unknown, "c", []error{unknown}},
+		"a permanent one":        {refused, permanent, "c", []error{io.EOF}},
+		"both":                   {unknown, permanent, "c", []error{io.EOF, unknown}},
 	}, func(t *testing.T, tt test) {
 		l := newJournal()
 		l.before = func(_ context.Context, req locker.Request) error {
@@ -267,8 +272,67 @@ func TestAcquireAllReportsTheWorst(t *testing.T) {
 		locks, err := locker.AcquireAll(t.Context(), l, reqs)
 		check.Equal(t, "locks", locks, nil)
 		wantName(t, err, "acquire", tt.of)
-		check.Error(t, "AcquireAll", err, map[string]error{"a": tt.a, "c": tt.c}[tt.of])
+		check.Error(t, "AcquireAll", err, tt.want...)
 		l.wantLog(t, "+b -b")
+	})
+}
+
+// The error of a call that waits also tells of a first try of unknown outcome. A refusal of another
+// name stays a refusal.
+func TestAcquireAllAfterAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	refused := &locker.ContentionError{Name: "a"}
+	type test struct {
+		then    error // of the acquire of a that waits
+		unknown bool
+	}
+	check.Each(t, map[string]test{
+		"refused": {refused, false},
+		"failed":  {io.EOF, true},
+	}, func(t *testing.T, tt test) {
+		l := newJournal()
+		l.before = func(_ context.Context, req locker.Request) error {
+			switch {
+			case req.NoWait && req.Name == "a":
+				return refused
+			case req.NoWait && req.Name == "b":
+				return locker.ErrUnknownOutcome
+			}
+			return tt.then
+		}
+		_, err := locker.AcquireAll(t.Context(), l, named("a", "b"))
+		wantName(t, err, "acquire", "a")
+		check.Error(t, "AcquireAll", err, tt.then)
+		check.Equal(t, "it matches ErrUnknownOutcome", errors.Is(err, locker.ErrUnknownOutcome), tt.unknown)
+		check.Equal(t, "it tells of b", strings.Contains(err.Error(), `(the first try: holdfast: acquire "b"`), true)
+	})
+}
+
+// A call that waits keeps no driver from closing whose locks it has given back.
+func TestAcquireAllEndsWhatItGaveBack(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		var open atomic.Int32
+		l := newJournal()
+		l.before = func(ctx context.Context, req locker.Request) error {
+			if req.Name == "b" {
+				if !req.NoWait {
+					<-ctx.Done()
+				}
+				return &locker.ContentionError{Name: "b"}
+			}
+			open.Add(1)
+			lease.EndAcquire(ctx, func() { open.Add(-1) }, true)
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- check.ErrOf(locker.AcquireAll(ctx, l, named("a", "b", "c", "d"))) }()
+		synctest.Wait()
+		check.Equal(t, "acquires in flight while the call waits", open.Load(), 1) // of a
+		cancel()
+		check.Error(t, "AcquireAll", <-done, locker.ErrNotAcquired)
+		check.Equal(t, "acquires in flight after it", open.Load(), 0)
+		l.wantLog(t, "+a +c +d -a -c -d")
 	})
 }
 

@@ -15,10 +15,11 @@ type undo struct {
 	running []<-chan struct{}
 }
 
-// release releases locks. It waits for that until ctx ends, and undoGrace longer.
-func (u *undo) release(held []*Lock) {
+// release releases locks. It waits for that until ctx ends, and undoGrace longer. done reports whether
+// all are released.
+func (u *undo) release(held []*Lock) (done bool) {
 	if len(held) == 0 {
-		return
+		return true
 	}
 	locks := &Locks{held: append([]*Lock(nil), held...)}
 	for _, lock := range locks.held {
@@ -31,7 +32,7 @@ func (u *undo) release(held []*Lock) {
 	}()
 	select {
 	case <-released:
-		return
+		return true
 	case <-u.ctx.Done():
 	}
 	if u.until.IsZero() {
@@ -41,8 +42,10 @@ func (u *undo) release(held []*Lock) {
 	defer grace.Stop()
 	select {
 	case <-released:
+		return true
 	case <-grace.C:
 		u.running = append(u.running, released)
+		return false
 	}
 }
 
