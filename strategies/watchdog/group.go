@@ -11,8 +11,11 @@ import (
 
 const (
 	// maxWorkers bounds the renewals of a group in flight. Those to one server travel together: see
-	// adapter.Pipeline.
-	maxWorkers = 128
+	// adapter.Pipeline. Over a link of 150 ms, that many are 6,800 renewals a second.
+	maxWorkers = 1024
+	// firstWait is how long a first try waits for its answer at most. Unanswered ones leave their group
+	// to those that may be answered.
+	firstWait = time.Second
 	// retryMin is how long a repetition waits for its answer, doubled with each failure, so that
 	// unanswered ones leave room for others.
 	retryMin = 200 * time.Millisecond
@@ -88,14 +91,13 @@ func (s *scheduler) take(g *group) *watchedLease {
 	return nil
 }
 
-// renew sends one renewal, and waits for its answer for a third of the TTL, or less if the one
-// before it failed.
+// renew sends one renewal. It waits for its answer for a third of the TTL at most.
 func renew(l *watchedLease) error {
-	wait := l.lock.TTL() / 3
+	wait := firstWait
 	if l.fails > 0 {
-		wait = min(wait, retryMin<<(l.fails-1))
+		wait = retryMin << (l.fails - 1)
 	}
-	ctx := driver.Bound(context.Background(), wait)
+	ctx := driver.Bound(context.Background(), min(wait, l.lock.TTL()/3))
 	defer ctx.Stop()
 	return l.lock.Renew(ctx)
 }

@@ -46,7 +46,7 @@ func (d divided) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 // A Locker routes to two servers. One that does not answer costs the locks of the other nothing,
 // however many there are, and the number of goroutines is bounded.
 func TestSilenceAmongRenewals(t *testing.T) { //nolint:paralleltest // it counts goroutines
-	for _, tt := range []struct{ silent, well, goroutines int }{{20, 30, 40}, {150, 50, 200}, {10_000, 200, 3*128 + 64}} {
+	for _, tt := range []struct{ silent, well, goroutines int }{{20, 30, 40}, {150, 50, 200}, {10_000, 200, 3*1024 + 64}} {
 		t.Run(fmt.Sprint(tt.silent), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := divided{silent: new(atomic.Bool)}
