@@ -18,15 +18,15 @@ var handOverCases = []testCase{
 	},
 }
 
-// handOverIsAHold passes a lock along three waiters of one process. A strategy that cannot hand
-// over must behave in the same way. One that renews by itself wraps leases, as the suite does for a
-// cool-down, and retry refuses to hand over around it.
+// handOverIsAHold passes a lock along three waiters of one process, in any order: the first one that
+// has no attempt in flight gets it. A strategy that cannot hand over must behave in the same way. One
+// that renews by itself wraps leases, as the suite does for a cool-down, and retry refuses to hand
+// over around it.
 func handOverIsAHold(t *caseT) {
 	l, name := t.waiting(t.direct(), retry.Config{HandOver: time.Hour}), t.Key()
 	req := locker.Request{Name: name, TTL: long, Fenced: true}
 	held := t.acquire(l, req)
-	var waiters []<-chan *locker.Lock
-	handed := make(chan struct{}, 3)
+	handed, got := make(chan struct{}, 3), make(chan *locker.Lock)
 	for i := range cap(handed) {
 		traced := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 			return l.Acquire(locktrace.With(ctx,
@@ -36,12 +36,17 @@ func handOverIsAHold(t *caseT) {
 					}
 				}}), req)
 		})
-		waiters = append(waiters, t.waitAs(traced, req,
-			func(info locktrace.WaitingInfo) bool { return info.Queued == i }))
+		ch := t.waitAs(traced, req, func(info locktrace.WaitingInfo) bool { return info.Queued == i })
+		go func() {
+			select {
+			case got <- <-ch:
+			case <-t.Ctx.Done():
+			}
+		}()
 	}
-	for i, ch := range waiters {
+	for i := range cap(handed) {
 		t.OK(held.Release(t.Ctx), "Release")
-		next := t.got(ch, "in the queue")
+		next := t.got(got, "in the queue")
 		t.Is(held.Err(), locker.ErrReleased, "Err of the lock that was released")
 		t.Is(held.Release(t.Ctx), locker.ErrReleased, "Release of the lock that was released")
 		if next.Fence() <= held.Fence() {
