@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -43,7 +44,8 @@ func cycleOf(l locker.Locker, name string, fenced bool) func(int) error {
 }
 
 // BenchmarkQuorumFloor is a quorum beside what it cannot do without: the bare client's cycle at all
-// five servers at once. The quorum makes each command wait for others, and the cycles do not.
+// five servers at once. The quorum makes each command wait for others, and the cycles do not. Each
+// goroutine has a name of its own.
 func BenchmarkQuorumFloor(b *testing.B) {
 	servers := redistest.StartN(b, masters, redistest.Options{})
 	for _, c := range clients {
@@ -56,18 +58,25 @@ func BenchmarkQuorumFloor(b *testing.B) {
 				bare = append(bare, cycle)
 			}
 			l := locker.Must(redlock.New(nodes, redlock.Config{}))
-			pair(b, 1, cycleOf(l, "bench:quorum", false), func(int) error {
-				token := lease.NewToken()
-				errs := make(chan error, masters)
-				for _, cycle := range bare {
-					go func() { errs <- cycle(context.Background(), "bench:beside", token) }()
-				}
-				var all error
-				for range masters {
-					all = errors.Join(all, <-errs)
-				}
-				return all
-			})
+			for _, n := range []int{1, 64} {
+				b.Run(fmt.Sprintf("goroutines=%d", n), func(b *testing.B) {
+					var quorums []func(int) error
+					for i := range n {
+						quorums = append(quorums, cycleOf(l, fmt.Sprintf("bench:quorum:%d", i), false))
+					}
+					pair(b, n, func(i int) error { return quorums[i](i) }, func(i int) error {
+						key, token, errs := fmt.Sprintf("bench:beside:%d", i), lease.NewToken(), make(chan error, masters)
+						for _, cycle := range bare {
+							go func() { errs <- cycle(context.Background(), key, token) }()
+						}
+						var all error
+						for range masters {
+							all = errors.Join(all, <-errs)
+						}
+						return all
+					})
+				})
+			}
 		})
 	}
 }
