@@ -17,6 +17,9 @@ BENCHFLAGS ?=
 # More flags for the program of `make bench-peers`, such as PEERSFLAGS='-only free,names -rounds 3'.
 PEERSFLAGS ?=
 
+# More flags for `go test` in `make spec`; SPECFLAGS=-update writes the tables of reliability/spec/README.md.
+SPECFLAGS ?=
+
 # How long each fuzz target of `make fuzz` runs, such as 10m, or how many inputs it tries, such as 100000x.
 FUZZTIME ?= 1m
 # How many inputs it tries in `make race`.
@@ -33,7 +36,7 @@ SEED ?= 0
 # Cheap steps first; the first that fails ends the run.
 check: STEPS := redis fmt vet lint short
 test: STEPS := redis fmt tidy vet lint race
-test-all: STEPS := redis fmt tidy vet lint apidiff rehearse race fuzz
+test-all: STEPS := redis fmt tidy vet lint apidiff rehearse spec race fuzz
 
 # What runs a command in the modules of this repository: once for all, in a workspace of them, which builds each package once;
 # or in one module after another, each with the dependencies of its own go.mod, as users build them.
@@ -49,7 +52,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 check test test-all vet lint short race fuzz simulate scale: export GOGC ?= 400
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all test-matrix promtool bench bench-peers torture simulate scale redis fmt tidy vet lint apidiff rehearse short race fuzz
+.PHONY: help check test test-all test-matrix promtool bench bench-peers torture simulate scale redis fmt tidy vet lint apidiff rehearse spec short race fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
@@ -57,7 +60,7 @@ help: ## List the targets
 check: ## Format, vet, lint, and test without the race detector, in fake time and on one server
 test: ## All checks that CI makes, each strategy on each kind of server over one client (6 minutes)
 test-all test-matrix: export HOLDFAST_TEST := full
-test-all: ## The same over each client and module by module, a rehearsed release, and fuzzing with coverage (for the night)
+test-all: ## The same over each client and module by module, a rehearsed release, the TLA+ specs, and fuzzing with coverage (for the night)
 check test test-all:
 	@scripts/lint.sh build &>/dev/null & \
 	for step in $(STEPS); do \
@@ -93,6 +96,10 @@ apidiff: ## Show what the exported names gained and lost since the latest tagged
 rehearse: ## Prepare a release in a clone, and check that its modules are found by their tags
 	@echo "==> rehearse: a release"
 	@scripts/release.sh rehearse
+
+spec: ## Check the TLA+ specs of reliability/spec with TLC (4 minutes; installs Java and TLC where they are missing)
+	@echo "==> spec: the TLA+ specs"
+	@scripts/spec.sh $(SPECFLAGS)
 
 # What all test runs have in common. `make vet` has vetted the tests.
 GOTEST = go test -vet=off $(if $(PACKAGES),-p $(PACKAGES)) -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT)
