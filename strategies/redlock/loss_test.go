@@ -1,90 +1,22 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A node where the lock is restored gets a lease until the Deadline, even if a renewal asks for a
-// shorter one.
-func TestRestoredNodesLastUntilTheDeadline(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me"})
-		match(t, lock.Renew(t.Context(), time.Hour))
-		for _, i := range []int{0, 1} {
-			c.n[i].Forget(name)
-			succeeds(t, lock.Renew(t.Context(), 0))
-		}
-		match(t, lock.Renew(t.Context(), 0)) // all is restored and counts
-		sleep(31 * time.Second)
-		c.excludes(t, lock, "after two nodes were restored")
-	})
-}
-
-// Renewals beside a node that hangs leave no goroutines, and nothing is left after the release.
-func TestRenewalsDoNotPileUp(t *testing.T) { //nolint:paralleltest // see below
-	synctest.Test(t, func(t *testing.T) { // not beside other tests: it counts the goroutines of all
-		c := newCluster(t, 3, redlock.Config{})
-		lock := c.acquire(locker.Request{})
-		synctest.Wait()
-		c.nodes[2].freeze()
-		before := runtime.NumGoroutine()
-		for range 500 {
-			sleep(time.Second)
-			match(t, lock.Renew(t.Context(), 0))
-		}
-		synctest.Wait()
-		check.AtMost(t, "goroutines more, after 500 renewals past a node that hangs", runtime.NumGoroutine()-before, 50)
-		match(t, lock.Release(t.Context()))
-		sleep(time.Hour)
-		check.AtMost(t, "goroutines more, an hour after the release", runtime.NumGoroutine()-before, 50) // ctxs that never end
-		c.nodes[2].melt()
-		synctest.Wait()
-	})
-}
-
-// A renewal of a lost node lock that hangs does not block renewals of the node lock that replaced
-// it.
-func TestRestoredNodeLockIsRenewedByItself(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me"})
-		c.n[0].hook(slow(20*time.Second, "renew"), nil) // one renewal hangs
-		succeeds(t, lock.Renew(t.Context(), 0))
-		c.n[0].Forget(name)
-		succeeds(t, lock.Downgrade(t.Context())) // which finds that there is nothing
-		c.n[0].hook(nil, nil)
-		succeeds(t, lock.Renew(t.Context(), 0)) // restores it
-		c.wantAt(t, 3)
-		c.n[1].hook(fails(errDown, "renew"), nil) // from now on node 0, which is well, decides
-		match(t, lock.Renew(t.Context(), 0))
-		sleep(30 * time.Second)
-	})
-}
-
-// A node lock that has ended before the quorum is there does not count for it.
-func TestNodeLockThatEndsWhileGathering(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		c.n[1].hook(slow(100*ms, "acquire"), nil)
-		c.n[2].hook(fails(errDown, "acquire"), nil)
-		time.AfterFunc(50*ms, func() { c.n[0].Expire(name) })
-		if lock, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"}); err == nil {
-			c.n[2].hook(nil, nil)
-			c.excludes(t, lock, "after a node lock had ended before the quorum was won")
-		}
-	})
-}
-
 // If nodes lose the lock, it ends with the quorum of the others, even without a call.
 func TestLockEndsWithItsQuorum(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me"})
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{Owner: "me"})
 		start := time.Now()
 		c.n[2].hook(fails(errDown, "renew"), nil)
 		match(t, lock.Renew(t.Context(), time.Hour)) // at nodes 0 and 1
@@ -99,30 +31,16 @@ func TestLockEndsWithItsQuorum(t *testing.T) {
 	})
 }
 
-// A renewal that restores the quorum in time keeps the Lock.
-func TestRenewalKeepsALockWhoseQuorumEnds(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me"})
-		c.n[2].hook(fails(errDown, "renew"), nil)
-		match(t, lock.Renew(t.Context(), time.Hour))
-		c.n[0].Forget(name)
-		_ = lock.Renew(t.Context(), 0)
-		c.n[2].hook(nil, nil)
-		match(t, lock.Renew(t.Context(), 0))
-		sleep(30 * time.Minute)
-		match(t, lock.Err())
-		c.excludes(t, lock, "half an hour later")
-		match(t, lock.Release(t.Context()))
-	})
-}
-
 // A quorum that finds its lock lost closes Done at once, whichever call found it.
 func TestCertainLossIsReportedAtOnce(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{Owner: "me", Fenced: true})
 		c.n[0].Forget(name)
 		c.n[1].Forget(name)
-		renewPast(lock)
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { // without the Lock, which does not learn the outcome
+			_, _ = inner.Do(bg, lease.Op{Kind: lease.OpRenew})
+			return inner
+		})
 		synctest.Wait()
 		check.Equal(t, "Done is closed, once two of three nodes said that it is gone", check.Closed(lock.Done()), true)
 		match(t, lock.Err(), locker.ErrLost)
@@ -132,8 +50,8 @@ func TestCertainLossIsReportedAtOnce(t *testing.T) {
 // A renewal that is answered past the Deadline finds a Lock that is lost, and restores nothing for
 // it.
 func TestRenewalPastTheDeadlineRestoresNothing(t *testing.T) {
-	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Minute}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me", TTL: time.Hour})
+	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Minute}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{Owner: "me", TTL: time.Hour})
 		succeeds(t, lock.Renew(t.Context(), time.Second)) // the nodes are asked for more than is left, for the drift
 		c.n[2].Forget(name)
 		sleep(time.Until(lock.Deadline()) - 50*ms)
@@ -145,21 +63,160 @@ func TestRenewalPastTheDeadlineRestoresNothing(t *testing.T) {
 	})
 }
 
-// A node lock that ended by the local clock may be extended at its node, by a renewal whose answer
-// was lost: it is released, so that the lock can be restored there and nothing stays behind.
-func TestNodeLockWhoseRenewalWasLostIsReleased(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me"})
-		c.n[2].hook(nil, fails(errDown, "renew")) // executed, and not answered
-		match(t, lock.Renew(t.Context(), time.Hour))
-		sleep(ttl + time.Second) // the lock of node 2 is over, by all that is known
+// oneIsLost demands that the Lock of a hold that was taken over is lost soon, and that the other
+// renews.
+func oneIsLost(t *testing.T, old, next *locker.Lock) {
+	t.Helper()
+	for range 20 {
+		err := old.Renew(t.Context(), 0)
+		match(t, next.Renew(t.Context(), 0))
+		if err != nil {
+			match(t, err, locker.ErrLost)
+			return
+		}
+		sleep(10 * time.Second)
+	}
+	t.Errorf("200 s after the resume both Locks of one hold renew: %v, %v", old.Err(), next.Err())
+}
+
+// Node 0 fails renewals, so that its lease ends by the local clock after a resume has taken it
+// over; node 1, which was taken over too, is slow to say so.
+func TestWhatWasTakenOverIsLost(t *testing.T) {
+	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
+		old := c.acquire(locker.Request{Owner: "me", Mode: locker.Shared, TTL: 30 * time.Second})
+		handle := old.Handle()
+		c.n[0].hook(fails(errDown, "renew"), nil)
+		for range 2 {
+			sleep(10 * time.Second)
+			match(t, old.Renew(t.Context(), 0))
+		}
+		sleep(9 * time.Second) // 29 s
+		c.n[2].hook(fails(errDown, "resume"), nil)
+		next := locker.Must(locker.Resume(t.Context(), c, handle)) // by nodes 0 and 1
 		c.n[2].hook(nil, nil)
-		succeeds(t, lock.Renew(t.Context(), time.Hour))
-		succeeds(t, lock.Renew(t.Context(), time.Hour))
-		c.n[0].hook(fails(errDown, "renew"), nil) // from now on node 2 decides
-		match(t, lock.Renew(t.Context(), time.Hour))
-		c.n[0].hook(nil, nil)
-		succeeds(t, lock.Release(t.Context()))
-		c.wantAt(t, 0)
+		sleep(2 * time.Second) // 31 s
+		c.n[1].hook(slow(1500*ms, "renew"), nil)
+		_ = old.Renew(t.Context(), 0)
+		hookAll(c.n[:2], nil, nil)
+		sleep(time.Second)
+		oneIsLost(t, old, next)
+	})
+}
+
+// Nodes 1 and 2 lose what they had to another, who so has a quorum; each is slow to refuse. What is
+// restored by renewals that missed the quorum is no reason to go on, for longer than an
+// AttemptTimeout.
+func TestRestoringKeepsNoLostLockUp(t *testing.T) {
+	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{Owner: "me", TTL: 30 * time.Second})
+		steal := func(i int) {
+			c.n[i].Forget(name)
+			c.n[i].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
+			c.n[i].hook(slow(900*ms, "acquire"), nil)
+		}
+		steal(1)
+		match(t, lock.Renew(t.Context(), 0)) // it is restored, behind
+		sleep(100 * ms)
+		steal(2)
+		start := time.Now()
+		for time.Since(start) < 10*time.Second && lock.Err() == nil {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*ms)
+			_ = lock.Renew(ctx, 0)
+			cancel()
+			sleep(70 * ms)
+		}
+		check.AtMost(t, "time that it took", time.Since(start), 2*time.Second)
+	})
+}
+
+// Node 0 is renewed at once, but restoring finds that it lost the lock before node 1 is renewed;
+// node 2 was not renewed. A quorum of old leases does not count: a renewal that returns nil has
+// extended the lease.
+func TestRenewalThatAnswersNilHasExtended(t *testing.T) {
+	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{Owner: "me"})
+		c.n[0].hook(fails(errDown, "convert"), nil)
+		match(t, lock.Downgrade(t.Context()))
+		c.n[0].hook(slow(300*ms, "convert"), nil)
+		c.n[1].hook(slow(500*ms, "renew"), nil)
+		c.n[2].hook(fails(errDown, "renew"), nil)
+		time.AfterFunc(100*ms, func() { c.n[0].Forget(name) })
+		err := lock.Renew(t.Context(), time.Hour)
+		if left := time.Until(lock.Deadline()); err == nil && left < 50*time.Minute {
+			t.Errorf("renewed for an hour, and %v are left; it is at %v", left, c.at("me"))
+		}
+	})
+}
+
+// A node hangs for longer than the TTL, and another later: no node ever said that what a Handle
+// named is gone.
+func TestHandleAndSlowNodesInTurn(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{Owner: "me"})
+		_ = lock.Handle()
+		for i := range 2 {
+			c.n[i].hook(slow(time.Minute, "renew"), nil)
+			for range 20 {
+				sleep(10 * time.Second)
+				check.Must(t, lock.Renew(t.Context(), 0)) // the others held and renewed all the time
+			}
+			c.n[i].hook(nil, nil)
+			for range 20 { // until all that was slow has been answered, and the lock is restored there
+				sleep(10 * time.Second)
+				check.Must(t, lock.Renew(t.Context(), 0))
+			}
+		}
+		match(t, lock.Err())
+	})
+}
+
+// A resume takes the node locks one by one, and the old holder restores them behind it: the old
+// Lock is lost all the same.
+func TestOneHoldIsNeverTwoLocks(t *testing.T) {
+	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
+		old := c.acquire(locker.Request{Owner: "me", Mode: locker.Shared})
+		handle := old.Handle()
+		c.n[1].hook(slow(100*ms, "resume"), nil)
+		c.n[2].hook(func(what string) error {
+			if what == "resume" {
+				sleep(100 * ms)
+				return errDown
+			}
+			return nil
+		}, nil)
+		got := make(chan *locker.Lock, 1)
+		go func() { got <- locker.Must(locker.Resume(t.Context(), c, handle)) }()
+		sleep(50 * ms)
+		succeeds(t, old.Renew(t.Context(), 0)) // A is gone, and is restored
+		resumed := <-got
+		oneIsLost(t, old, resumed)
+	})
+}
+
+// A quorum that holds for one owner is seen by Inspect, also where a node was restored after a
+// resume.
+func TestResumedHoldIsInspected(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		c.n[2].hook(fails(errDown, "acquire"), nil)
+		old := c.acquire(locker.Request{Owner: "me", Note: "host-1"})
+		c.n[2].hook(nil, nil)
+		lock := locker.Must(locker.Resume(t.Context(), c, old.Handle()))
+		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait() // node 2 is restored, with the note that the Handle carries
+		c.n[0].Forget(name)
+		if s, err := c.Inspect(t.Context(), name); err != nil || s.Owner != "me" || s.Note != "host-1" {
+			t.Errorf("%v hold for one owner, and Inspect says: %+v, %v", c.at("me"), s, err)
+		}
+	})
+}
+
+// If some nodes were taken over and some hold nothing, as when two resumes share the nodes out, the
+// hold may live on.
+func TestResumeOfSomeNodes(t *testing.T) {
+	inMemory(t, 4, redlock.Config{}, func(t *testing.T, c *cluster) {
+		handle := c.acquire(locker.Request{Owner: "me"}).Handle()
+		c.n[2].Forget(name)
+		c.n[3].Forget(name)
+		only(t, check.ErrOf(locker.Resume(t.Context(), c, handle)), locker.ErrUnknownOutcome, locker.ErrNotHeld)
 	})
 }

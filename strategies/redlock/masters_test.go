@@ -3,8 +3,6 @@ package redlock_test
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,18 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 func init() { logging.Disable() } // go-redis writes a line for every dial that fails
 
-const (
-	five = 5
-	// patience bounds the attempts and the polls of a test with real servers.
-	patience = time.Minute
-)
+// patience bounds the attempts and the polls of a test with real servers.
+const patience = time.Minute
 
 // masters are five servers that share nothing and keep what they acknowledged.
 type masters struct {
@@ -45,60 +39,54 @@ func (m masters) quorum(mix int) *redlock.Locker {
 	return locker.Must(redlock.New(nodes, redlock.Config{AttemptTimeout: patience}))
 }
 
-func (m masters) kill(nodes ...int) {
-	m.Helper()
-	for _, i := range nodes {
-		match(m.T, m.servers[i].Kill())
-	}
-}
-
-// eventually polls until f returns "". f returns what is amiss.
-func (m masters) eventually(f func() string) {
+// eventually polls until f returns nil.
+func (m masters) eventually(f func() error) {
 	m.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); ; <-tick.C {
-		amiss := f()
-		if amiss == "" {
+		err := f()
+		if err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			m.Fatalf("after %v still: %s", patience, amiss)
+			m.Fatalf("after %v still: %v", patience, err)
 		}
 	}
+}
+
+// onServers returns an error unless so many servers have the key of the lock.
+func (m masters) onServers(want int) error {
+	n := 0
+	for _, s := range m.servers {
+		if s.MustCommand(m, "EXISTS", name) == int64(1) {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("%d servers have the lock, want %d", n, want)
+	}
+	return nil
 }
 
 // restored renews a lock until all nodes have it.
 func (m masters) restored(lock *locker.Lock) {
 	m.Helper()
-	m.eventually(func() string {
-		if err := lock.Renew(m.Context(), 0); err != nil {
-			return err.Error()
-		}
-		n := 0
-		for _, s := range m.servers {
-			if s.MustCommand(m, "EXISTS", lock.Name()) == int64(1) {
-				n++
-			}
-		}
-		if n < five {
-			return fmt.Sprintf("%d nodes have the lock after a renewal", n)
-		}
-		return ""
-	})
+	m.eventually(func() error { return errors.Join(lock.Renew(m.Context(), 0), m.onServers(len(m.servers))) })
 }
 
 // refused demands that the lock has another holder.
 func (m masters) refused(l locker.Locker) {
 	m.Helper()
-	m.eventually(func() string { // the connection to a restarted node fails first
-		switch lock, err := l.Acquire(m.Context(), locker.Request{Name: name, NoWait: true}); {
-		case err == nil:
+	m.eventually(func() error { // the connection to a restarted node fails first
+		lock, err := l.Acquire(m.Context(), locker.Request{Name: name, NoWait: true})
+		if err == nil {
 			m.Fatalf("%v has two holders", lock)
-		case !errors.Is(err, locker.ErrNotAcquired):
-			return err.Error()
 		}
-		return ""
+		if errors.Is(err, locker.ErrNotAcquired) {
+			return nil
+		}
+		return err
 	})
 }
 
@@ -106,12 +94,12 @@ func (m masters) refused(l locker.Locker) {
 // that come back, with their data or without, count toward the quorum after a renewal.
 func TestMasters(t *testing.T) {
 	t.Parallel()
-	m := masters{t, redistest.StartN(t, five, redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})}
+	m := masters{t, redistest.StartN(t, 5, redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})}
 	ours, others := m.quorum(0), m.quorum(1)
 	req := locker.Request{Name: name, TTL: time.Hour, Fenced: true}
 	acquire := func(l locker.Locker) *locker.Lock { return locker.Must(l.Acquire(t.Context(), req)) }
 
-	m.kill(0)
+	match(t, m.servers[0].Kill())
 	match(t, m.servers[1].Freeze())
 	t.Cleanup(func() { _ = m.servers[1].Thaw() }) // before the clients are closed
 	first := acquire(ours)
@@ -120,28 +108,17 @@ func TestMasters(t *testing.T) {
 	match(t, first.Release(t.Context()))
 	match(t, m.servers[1].Thaw())
 	match(t, m.servers[0].RestartEmpty(t.Context()))
-	m.eventually(func() string {
-		var left []string
-		for i, s := range m.servers {
-			keys, _ := s.MustCommand(m, "KEYS", "*").([]any)
-			for _, k := range keys {
-				if k := fmt.Sprint(k); !strings.HasSuffix(k, driver.FenceSuffix) {
-					left = append(left, fmt.Sprintf("%s at node %d", k, i))
-				}
-			}
-		}
-		return strings.Join(slices.Sorted(slices.Values(left)), ", ")
-	})
+	m.eventually(func() error { return m.onServers(0) })
 
 	second := acquire(others)
 	check.AtLeast(t, "fence", second.Fence(), first.Fence()+1)
 	m.restored(second) // a quorum was enough for the acquire
-	m.kill(0, 1)
+	match(t, errors.Join(m.servers[0].Kill(), m.servers[1].Kill()))
 	match(t, m.servers[0].Restart(t.Context()))
 	match(t, m.servers[1].RestartEmpty(t.Context()))
 	m.restored(second)
 	match(t, second.Renew(t.Context(), 0)) // node 1 counts from this one
-	m.kill(2, 3)
+	match(t, errors.Join(m.servers[2].Kill(), m.servers[3].Kill()))
 	match(t, second.Renew(t.Context(), 0))
 	m.refused(ours)
 	match(t, second.Release(t.Context()))

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -28,33 +29,29 @@ const (
 	ms   = time.Millisecond
 )
 
-// errDown is a transport error.
-var errDown = errors.New("connection refused")
+var (
+	bg      = context.Background()
+	errDown = errors.New("connection refused") // a transport error
+)
 
-// node is a node in memory that does what a test tells it to. Its calls take time and fail as the
-// plan says.
+// hook is what happens when a node is asked for an operation: it may take time, and its error is
+// the outcome.
+type hook func(what string) error
+
+// node is a node in memory. Its operations take time, hang and fail as a test says, and are
+// counted.
 type node struct {
 	*lockertest.Locker
 	index int
 
-	mu     sync.Mutex
-	delay  time.Duration // of every call: it is executed and answered that much later
-	down   error         // every call fails with it, after delay; nothing is executed
-	thaw   chan struct{} // calls wait until it is closed, then are executed; nil: the node runs
-	plain  bool          // knows no OpUndo
-	early  bool          // leases count from the asking, as in a strategy over a server
-	silent bool          // Inspect answers nothing
-	calls  map[lease.OpKind]int
-	asked  int   // acquires
-	top    int64 // the highest token that it minted or was raised to
-	giving int   // quiet ends that were executed
-	woken  int   // ends that wake
-	max    int   // acquires under way at once
-	now    int
-}
-
-func newNode(i int) *node {
-	return &node{Locker: lockertest.New(), index: i, calls: map[lease.OpKind]int{}}
+	mu            sync.Mutex
+	before, after hook          // run around the execution of an operation, whether or not its ctx ends
+	delay         time.Duration // of every operation, before it is executed
+	down          error         // every operation fails with it, after delay; nothing is executed
+	thaw          chan struct{} // operations wait until it is closed; nil: the node runs
+	asked         map[string]int
+	acquiring     int // acquires in flight
+	most          int // acquires that were in flight at once
 }
 
 // set changes the node while nobody looks.
@@ -64,38 +61,55 @@ func (n *node) set(change func(n *node)) {
 	change(n)
 }
 
-func setAll(nodes []*node, change func(n *node)) {
+func (n *node) hook(before, after hook) { n.set(func(n *node) { n.before, n.after = before, after }) }
+
+func hookAll(nodes []*node, before, after hook) {
 	for _, n := range nodes {
-		n.set(change)
+		n.hook(before, after)
 	}
 }
+
+func (n *node) fail(err error) { n.set(func(n *node) { n.down = err }) }
 
 func (n *node) freeze() { n.set(func(n *node) { n.thaw = make(chan struct{}) }) }
 
 func (n *node) melt() {
 	n.set(func(n *node) {
-		close(n.thaw)
+		if n.thaw != nil {
+			close(n.thaw)
+		}
 		n.thaw = nil
 	})
 }
 
-// pass waits as the plan says. An error means: not executed, or nobody knows.
-func (n *node) pass(ctx context.Context) error {
+// count returns how often an operation was asked for.
+func (n *node) count(what string) int {
 	n.mu.Lock()
-	delay, down, thaw := n.delay, n.down, n.thaw
+	defer n.mu.Unlock()
+	return n.asked[what]
+}
+
+// reach waits as the test says. If it returns an error, the operation is not executed.
+func (n *node) reach(ctx context.Context, what string) error {
+	n.mu.Lock()
+	n.asked[what]++
+	before, delay, down, thaw := n.before, n.delay, n.down, n.thaw
 	n.mu.Unlock()
-	if thaw != nil {
-		select {
-		case <-thaw:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+	if before != nil {
+		if err := before(what); err != nil {
+			return err
 		}
 	}
+	var delayed <-chan time.Time
 	if delay > 0 {
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
+		delayed = time.After(delay)
+	}
+	for thaw != nil || delayed != nil {
 		select {
-		case <-timer.C:
+		case <-thaw:
+			thaw = nil
+		case <-delayed:
+			delayed = nil
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
 		}
@@ -103,45 +117,59 @@ func (n *node) pass(ctx context.Context) error {
 	return down
 }
 
+// answer returns err, the outcome of an operation, unless its reply is lost.
+func (n *node) answer(what string, err error) error {
+	n.mu.Lock()
+	after := n.after
+	n.mu.Unlock()
+	if after != nil {
+		if lost := after(what); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
 func (n *node) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	what := "acquire"
+	if !req.Resume.IsZero() {
+		what = "resume"
+	}
 	n.set(func(n *node) {
-		n.asked++
-		n.now++
-		n.max = max(n.max, n.now)
+		n.acquiring++
+		n.most = max(n.most, n.acquiring)
 	})
-	defer n.set(func(n *node) { n.now-- })
+	defer n.set(func(n *node) { n.acquiring-- })
 	if !req.NoWait {
 		return nil, errors.New("a node is asked once")
 	}
-	start := time.Now()
-	if err := n.pass(ctx); err != nil {
-		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: err}
+	if err := n.reach(ctx, what); err != nil {
+		return nil, &locker.OpError{Op: what, Name: req.Name, Err: err}
 	}
-	if late := time.Since(start).Truncate(ms); n.early && late > 0 {
-		req.TTL -= late
-	}
-	lock, err := n.Locker.Acquire(ctx, req)
-	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
-		held.Channel = driver.NewChannel(nobody, fmt.Sprintf("wake:%d", n.index))
-	}
+	lock, err := n.Locker.Acquire(context.WithoutCancel(ctx), req)
 	if err == nil {
-		n.set(func(n *node) { n.top = max(n.top, lock.Fence()) })
 		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &nodeLease{inner, n} })
 	}
-	return lock, err
+	if err = n.answer(what, err); err != nil {
+		return nil, err
+	}
+	return lock, nil
 }
 
-// Inspect implements locker.Inspector.
+// Inspect implements locker.Inspector. It hangs while the node is frozen.
 func (n *node) Inspect(ctx context.Context, name string) (locker.State, error) {
 	n.mu.Lock()
-	silent := n.silent
+	thaw := n.thaw
 	n.mu.Unlock()
-	if silent {
+	if thaw != nil {
 		<-ctx.Done()
 		return locker.State{}, ctx.Err()
 	}
 	return n.Locker.Inspect(ctx, name)
 }
+
+// state returns what is held at the node, even if it is frozen.
+func (n *node) state() locker.State { return locker.Must(n.Locker.Inspect(bg, name)) }
 
 type nodeLease struct {
 	lease.Lease
@@ -153,48 +181,42 @@ func (l *nodeLease) Source() locktrace.Source {
 }
 
 func (l *nodeLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	if op.Kind == lease.OpUndo && l.node.plain {
-		return lease.Term{}, errors.ErrUnsupported
-	}
-	l.node.set(func(n *node) { n.calls[op.Kind]++ })
-	if err := l.node.pass(ctx); err != nil {
+	what := op.Kind.String()
+	if err := l.node.reach(ctx, what); err != nil {
 		return lease.Term{}, err
 	}
-	term, err := l.Lease.Do(ctx, op)
-	if err == nil {
-		l.node.set(func(n *node) {
-			switch op.Kind {
-			case lease.OpRelease:
-				n.woken++
-			case lease.OpUndo:
-				n.giving++
-			case lease.OpRaiseFence:
-				n.top = max(n.top, term.Fence)
-			}
-		})
+	term, err := l.Lease.Do(context.WithoutCancel(ctx), op)
+	if err = l.node.answer(what, err); err != nil {
+		return lease.Term{}, err
 	}
-	return term, err
+	return term, nil
 }
 
-// held tells who holds the name at the node.
-func (n *node) held() (owner string, held bool) {
-	s, err := n.Inspect(context.Background(), name)
-	if err != nil {
-		panic(err)
+// fails fails these operations.
+func fails(err error, ops ...string) hook {
+	return func(what string) error {
+		if slices.Contains(ops, what) {
+			return err
+		}
+		return nil
 	}
-	return s.Owner, s.Held
 }
 
-// nobody is a driver whose channels have names only.
-var nobody = &fakeDriver{}
-
-type fakeDriver struct{ driver.Driver }
+// slow makes these operations take d longer.
+func slow(d time.Duration, ops ...string) hook {
+	return func(what string) error {
+		if slices.Contains(ops, what) {
+			sleep(d)
+		}
+		return nil
+	}
+}
 
 // cluster is some nodes and a quorum over them.
 type cluster struct {
 	*redlock.Locker
-	t     *testing.T
-	nodes []*node
+	t *testing.T
+	n []*node
 }
 
 func newCluster(t *testing.T, n int, cfg redlock.Config) *cluster {
@@ -202,8 +224,8 @@ func newCluster(t *testing.T, n int, cfg redlock.Config) *cluster {
 	c := &cluster{t: t}
 	var lockers []locker.Locker
 	for i := range n {
-		c.nodes = append(c.nodes, newNode(i))
-		lockers = append(lockers, c.nodes[i])
+		c.n = append(c.n, &node{Locker: lockertest.New(), index: i, asked: map[string]int{}})
+		lockers = append(lockers, c.n[i])
 	}
 	c.Locker = locker.Must(redlock.New(lockers, cfg))
 	return c
@@ -215,13 +237,13 @@ func inMemory(t *testing.T, n int, cfg redlock.Config, f func(t *testing.T, c *c
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, n, cfg)
-		f(t, c)
-		for _, n := range c.nodes {
-			if n.thaw != nil {
+		defer func() {
+			for _, n := range c.n {
 				n.melt()
 			}
-		}
-		sleep(time.Hour) // what is under way ends
+			sleep(time.Hour) // what goes on ends
+		}()
+		f(t, c)
 	})
 }
 
@@ -236,46 +258,106 @@ func eachInMemory[T any](t *testing.T, n int, cfg redlock.Config, tests map[stri
 	}
 }
 
+// acquire acquires the lock, and waits for the nodes that answer without time passing.
 func (c *cluster) acquire(req locker.Request) *locker.Lock {
 	c.t.Helper()
 	req.Name, req.TTL = cmp.Or(req.Name, name), cmp.Or(req.TTL, ttl)
 	lock := locker.Must(c.Acquire(c.t.Context(), req))
 	check.Must(c.t, lock.Err())
+	synctest.Wait()
 	return lock
 }
 
-// holders is at how many nodes each owner holds.
-func (c *cluster) holders() map[string]int {
-	all := map[string]int{}
-	for _, n := range c.nodes {
-		if owner, held := n.held(); held {
-			all[owner]++
+// at returns the nodes where owner holds.
+func (c *cluster) at(owner string) (where []int) {
+	synctest.Wait()
+	for i, n := range c.n {
+		if s := n.state(); s.Held && s.Owner == owner {
+			where = append(where, i)
 		}
 	}
-	return all
+	return where
+}
+
+// heldBy demands that owner holds at exactly so many nodes.
+func (c *cluster) heldBy(owner string, want int, when string) {
+	c.t.Helper()
+	if at := c.at(owner); len(at) != want {
+		c.t.Errorf("%s: %q holds at the nodes %v, want %d of them", when, owner, at, want)
+	}
 }
 
 // free demands that nothing is held anywhere.
 func (c *cluster) free(when string) {
 	c.t.Helper()
 	synctest.Wait()
-	if all := c.holders(); len(all) > 0 {
-		c.t.Errorf("%s: %v hold at so many nodes, want none", when, all)
+	for i, n := range c.n {
+		if s := n.state(); s.Held {
+			c.t.Errorf("%s: node %d is held by %q for %v, want it free", when, i, s.Owner, s.Left)
+		}
 	}
 }
 
-// heldBy demands that owner holds at exactly so many nodes.
-func (c *cluster) heldBy(owner string, want int, when string) {
+// noneIs demands that no node holds in mode.
+func (c *cluster) noneIs(mode locker.Mode) {
 	c.t.Helper()
 	synctest.Wait()
-	if got := c.holders()[owner]; got != want {
-		c.t.Errorf("%s: %q holds at %d nodes, want %d: %v", when, owner, got, want, c.holders())
+	for i, n := range c.n {
+		if got := n.state().Mode; got == mode {
+			c.t.Errorf("node %d is %v", i, got)
+		}
 	}
 }
+
+// excludes demands that nobody else can acquire the lock, unless held says that it is lost.
+func (c *cluster) excludes(held *locker.Lock, when string) {
+	c.t.Helper()
+	if held.Err() != nil {
+		return
+	}
+	other, err := c.Acquire(c.t.Context(), locker.Request{Name: name, TTL: time.Minute, Owner: "other"})
+	if err == nil && held.Err() == nil {
+		c.t.Errorf("%s: two hold at once: the first has %v left and is at nodes %v, mode %v; the other is at %v", when,
+			time.Until(held.Deadline()), c.at("me"), held.Mode(), c.at("other"))
+	}
+	if err == nil {
+		_ = other.Release(bg)
+	}
+}
+
+// mint makes the node's counter stand at to.
+func mint(l locker.Locker, to int) error {
+	for range to {
+		lock, err := l.Acquire(bg, locker.Request{Name: name, Fenced: true})
+		if err != nil {
+			return err
+		}
+		if err := lock.Release(bg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dice are random numbers for one purpose: in which order others draw theirs does not change them.
+type dice struct {
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+func newDice(seed, purpose uint64) *dice { return &dice{random: rand.New(rand.NewPCG(seed, purpose))} }
+
+func (d *dice) upTo(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.random.IntN(n)
+}
+
+func (d *dice) lasts(upTo time.Duration) time.Duration { return time.Duration(d.upTo(int(upTo))) }
 
 var match, matchNot, only = check.Is, check.IsNot, check.Only
 
-// succeeds demands that an operation succeeded, and waits for what goes on behind it without time
+// succeeds demands that an operation succeeded, and waits for what goes on after it without time
 // passing.
 func succeeds(t *testing.T, err error) {
 	t.Helper()
@@ -283,23 +365,10 @@ func succeeds(t *testing.T, err error) {
 	synctest.Wait()
 }
 
-// wantError demands that err is not nil.
-func wantError(t *testing.T, what string, err error) {
-	t.Helper()
-	if err == nil {
-		t.Fatal(what + " has no error")
-	}
-}
-
 // took demands that exactly want has passed since start.
 func took(t *testing.T, start time.Time, want time.Duration) {
 	t.Helper()
-	check.Equal(t, "time that it took", time.Since(start), want)
-}
-
-func tookAtMost(t *testing.T, start time.Time, most time.Duration) {
-	t.Helper()
-	check.AtMost(t, "time that it took", time.Since(start), most)
+	check.Took(t, "it", start, want)
 }
 
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time

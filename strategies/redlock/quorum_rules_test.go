@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
@@ -178,6 +179,18 @@ func TestMovedDeadline(t *testing.T) {
 	}
 }
 
+// stepped returns a time that was read before somebody set the wall clock forward by step.
+func stepped(at time.Time, step time.Duration) time.Time {
+	type fields struct { // of time.Time, when it has both clocks
+		wall uint64
+		mono int64
+		loc  *time.Location
+	}
+	earlier := at.Add(-step)
+	(*fields)(unsafe.Pointer(&earlier)).mono = (*fields)(unsafe.Pointer(&at)).mono
+	return earlier
+}
+
 func TestLeaseToAsk(t *testing.T) {
 	t.Parallel()
 	const asked = time.Minute
@@ -192,8 +205,19 @@ func TestLeaseToAsk(t *testing.T) {
 		{"the Deadline is later, and the drift", asked, at(64 * asked), 65*asked + 10*time.Millisecond},
 		{"until the Deadline alone", 0, at(64 * asked), 65*asked + 10*time.Millisecond},
 		{"not more than a lease may be", asked, at(locker.MaxTTL), locker.MaxTTL},
+		{"the wall clock was set forward", asked, stepped(at(64*asked), 32*asked), 65*asked + 10*time.Millisecond},
+		{"the wall clock was set forward past it", asked, stepped(at(64*asked), 99*asked), 65*asked + 10*time.Millisecond},
+		{"the wall clock was set back", asked, stepped(at(64*asked), -32*asked), 65*asked + 10*time.Millisecond},
 	} {
 		check.Equal(t, tt.name, leaseToAsk(tt.ttl, tt.deadline, viewed), tt.want)
+	}
+}
+
+// What is left of a lease is what the clock says that says less.
+func TestRemaining(t *testing.T) {
+	t.Parallel()
+	for step, want := range map[time.Duration]time.Duration{0: time.Hour, time.Minute: 59 * time.Minute, -time.Minute: time.Hour} {
+		check.Equal(t, "left after a step of "+step.String(), remaining(stepped(at(time.Hour), step), viewed), want)
 	}
 }
 
