@@ -39,33 +39,6 @@ func TestAwaitOfAnEndedContextCallsNothing(t *testing.T) {
 	check.Error(t, "Await", err, driver.ErrNotSent, context.Canceled)
 }
 
-// Await returns although the client ignores its context; the call goes on in the background.
-func TestAwaitReturnsWithItsContext(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		finished := false
-		v, err := adapter.Await(ctx, func() (int, error) {
-			check.Advance(5 * time.Second)
-			finished = true
-			return 7, nil
-		})
-		if got := time.Since(start); got != time.Second || v != 0 {
-			t.Errorf("%d after %v, want 0 after 1s", v, got)
-		}
-		check.Error(t, "Await", err, context.DeadlineExceeded)
-		if errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("%v: a call under way may have been sent", err)
-		}
-		<-time.After(5 * time.Second)
-		synctest.Wait()
-		if !finished {
-			t.Error("the call was not finished")
-		}
-	})
-}
-
 // If the call has returned and ctx has ended, Await returns the result of the call. On one
 // processor, Await runs after the end of ctx only once the call has returned.
 func TestAwaitPrefersTheAnswer(t *testing.T) {
@@ -97,18 +70,23 @@ func TestAwaitOfEndlessContextTakesNoGoroutine(t *testing.T) {
 	}
 }
 
-// A PendingError reports the late answer to callbacks that were set before it and after it.
+// Await returns although the client ignores its context; the call goes on in the background. Its
+// PendingError reports the late answer to callbacks that were set before it and after it.
 func TestAwaitTellsTheLateAnswer(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
 	check.EachInFakeTime(t, map[string]error{"won": nil, "refused": refused}, func(t *testing.T, answer error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := adapter.Await(ctx, func() (int, error) {
+		start := time.Now()
+		v, err := adapter.Await(ctx, func() (int, error) {
 			<-time.After(5 * time.Second)
 			return 7, answer
 		})
+		check.Took(t, "Await", start, time.Second)
+		check.Equal(t, "value beside the error", v, 0)
 		check.Error(t, "Await", err, context.DeadlineExceeded)
+		check.IsNot(t, err, driver.ErrNotSent) // a call under way may have been sent
 		pending, ok := errors.AsType[*driver.PendingError](err)
 		if !ok {
 			t.Fatalf("%v is no PendingError", err)

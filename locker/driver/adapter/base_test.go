@@ -23,6 +23,7 @@ func TestBaseShutdown(t *testing.T) {
 	if b.Background(func(context.Context) { t.Error("ran on a closed driver") }) {
 		t.Error("Background on a closed driver says that it runs")
 	}
+	check.Error(t, "UntilClose, asked for the first time", b.UntilClose().Err(), context.Canceled)
 }
 
 // Shutdown cancels background work, which can still send, and waits for it. Then calls fail, and
@@ -122,12 +123,4 @@ func TestBaseShutdownWaitsForAcquires(t *testing.T) {
 		check.Took(t, "Shutdown", start, time.Second)
 		check.Error(t, "UntilClose after Shutdown", b.UntilClose().Err(), context.Canceled)
 	})
-}
-
-// Shutdown ends a context that nobody had asked for before.
-func TestBaseUntilCloseAfterShutdown(t *testing.T) {
-	t.Parallel()
-	var b adapter.Base
-	check.OK(t, b.Shutdown(nil))
-	check.Error(t, "UntilClose", b.UntilClose().Err(), context.Canceled)
 }

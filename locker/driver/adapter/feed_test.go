@@ -28,7 +28,8 @@ type server struct {
 	forbidUn error            // what UNSUBSCRIBE is answered with
 	client   clientKind
 	silent   bool          // confirms nothing; the test does
-	fragile  bool          // hangs up at the first command
+	fragile  bool          // hangs up after the first command
+	lasts    time.Duration // how much later
 	stall    chan struct{} // commands cannot be written until it is closed
 	writeErr error         // of every command
 	hasty    bool          // the client closes the connection before it tells of writeErr
@@ -65,7 +66,7 @@ func (s *server) open(ctx context.Context) (adapter.Feed, error) {
 	}
 	f := &feed{srv: s, events: make(chan event, 4096), over: make(chan struct{})}
 	s.feeds = append(s.feeds, f)
-	return f, nil
+	return uncomparable{Feed: f}, nil
 }
 
 // set changes the server under its lock.
@@ -93,6 +94,12 @@ func (s *server) newest() *feed {
 		s.t.Fatal("no connection was opened")
 	}
 	return s.feeds[len(s.feeds)-1]
+}
+
+// uncomparable is a Feed as a Hub may get it: it need not be comparable.
+type uncomparable struct {
+	adapter.Feed
+	_ []byte
 }
 
 type event struct {
@@ -124,7 +131,7 @@ func (f *feed) write(command, channel string) error {
 	defer f.busy.Store(false)
 	f.srv.mu.Lock()
 	stall, err, silent, forbidden, fragile := f.srv.stall, f.srv.writeErr, f.srv.silent, f.srv.forbid[channel], f.srv.fragile
-	hasty, client, forbiddenUn := f.srv.hasty, f.srv.client, f.srv.forbidUn
+	hasty, client, forbiddenUn, lasts := f.srv.hasty, f.srv.client, f.srv.forbidUn, f.srv.lasts
 	f.srv.mu.Unlock()
 	if stall != nil {
 		select {
@@ -144,7 +151,10 @@ func (f *feed) write(command, channel string) error {
 	case err != nil:
 		return err
 	case fragile:
-		f.hangUp()
+		time.AfterFunc(lasts, f.hangUp)
+		if !silent {
+			f.confirm(channel)
+		}
 	case silent:
 	case command == "-":
 		f.reply(client, adapter.Event{Kind: adapter.Unsubscribed, Channel: channel, Err: forbiddenUn})

@@ -1,7 +1,6 @@
 package adapter_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -13,23 +12,12 @@ import (
 // If the server refuses a probe, the connection is not half open, and the subscription continues:
 // a user who may not run SUBSCRIBE any more, and a script that runs for long, do not end it.
 func TestHubOutlastsRefusedProbes(t *testing.T) {
-	t.Parallel()
-	type test struct {
-		err    error
-		client clientKind
-	}
-	check.EachInFakeTime(t, map[string]test{
-		"BUSY, by order":     {errBusy, knowsOrder},
-		"BUSY, by command":   {errBusy, knowsCommand},
-		"NOPERM, by order":   {errNoPerm, knowsOrder},
-		"NOPERM, by command": {errNoPerm, knowsCommand},
-	}, func(t *testing.T, tt test) {
-		srv := newServer(t)
-		srv.client = tt.client
-		hub := newHub(t, srv)
+	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
-		srv.set(func() { srv.forbid["a"] = tt.err })
-		check.Advance(21 * time.Second)
+		for _, err := range []error{errBusy, errNoPerm} {
+			srv.set(func() { srv.forbid["a"] = err })
+			check.Advance(10500 * time.Millisecond)
+		}
 		wantSent(t, srv.newest(), "+a", "+a", "+a", "+a", "+a")
 		wantDials(t, srv, 1)
 		wantWakeUps(t, "by a refusal", a, 0)
@@ -146,26 +134,5 @@ func TestShardedProbes(t *testing.T) {
 				t.Errorf("%d connections to one master", n)
 			}
 		}
-	})
-}
-
-// valueFeed is a Feed that cannot be compared.
-type valueFeed struct {
-	adapter.Feed
-	_ []byte
-}
-
-// A Feed need not be comparable.
-func TestHubComparesNoFeeds(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		srv := newServer(t)
-		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) {
-			f, err := srv.open(ctx)
-			return valueFeed{Feed: f}, err
-		})
-		a := subscribe(t, hub, "a")
-		check.Advance(6 * time.Second)
-		wantWakeUps(t, "by a probe", a, 0)
-		closeHub(t, hub)
 	})
 }

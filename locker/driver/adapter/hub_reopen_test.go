@@ -1,7 +1,6 @@
 package adapter_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"slices"
@@ -70,23 +69,6 @@ func TestHubForgetsBlockedWrites(t *testing.T) {
 	})
 }
 
-// On a new connection a subscription is confirmed only once the server has answered.
-func TestHubConfirmsAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		a := subscribe(t, hub, "a")
-		srv.set(func() { srv.silent = true })
-		srv.newest().hangUp()
-		check.Advance(time.Second)
-		late := ask(t.Context(), hub, "a") // stands already: it is kept alive with the others
-		if got := <-late; got.err != nil {
-			t.Errorf("Subscribe: %v", got.err)
-		}
-		wantWakeUps(t, "before the confirmation", a, 0)
-		srv.newest().confirm("a")
-		wantWakeUps(t, "at the confirmation", a, 1)
-	})
-}
-
 // A connection on which a server answers no more is replaced within ten seconds, though nobody
 // subscribes meanwhile.
 func TestHubNoticesAHalfOpenConnection(t *testing.T) {
@@ -110,53 +92,6 @@ func TestHubNoticesAHalfOpenConnection(t *testing.T) {
 	})
 }
 
-// A server that accepts connections and hangs up, as one with too many clients does, is not dialed
-// every 10 ms.
-func TestHubBacksOffFromAFragileServer(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		subscribe(t, hub, "a")
-		srv.set(func() { srv.fragile = true })
-		srv.newest().hangUp()
-		check.Advance(10 * time.Second)
-		if n := len(srv.dials()); n > 20 {
-			t.Errorf("%d connections in 10 s, want pauses that double to 1 s", n)
-		}
-		srv.set(func() { srv.fragile = false })
-		check.Advance(time.Minute)
-		before := len(srv.dials())
-		srv.newest().hangUp()
-		check.Advance(10 * time.Millisecond)
-		if n := len(srv.dials()); n != before+1 {
-			t.Errorf("%d connections 10 ms after one that lasted broke, want one", n-before)
-		}
-	})
-}
-
-// A proxy whose server is down accepts connections, and hangs up once it knows. A round trip that
-// takes 50 ms is no reason to dial more often.
-func TestHubBacksOffFromADistantServer(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		srv := newServer(t)
-		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) {
-			f, err := srv.open(ctx)
-			srv.set(func() {
-				if srv.silent {
-					time.AfterFunc(50*time.Millisecond, srv.feeds[len(srv.feeds)-1].hangUp)
-				}
-			})
-			return f, err
-		})
-		defer closeHub(t, hub)
-		subscribe(t, hub, "a")
-		srv.set(func() { srv.silent = true })
-		srv.newest().hangUp()
-		check.Advance(10 * time.Second)
-		if n := len(srv.dials()); n > 20 {
-			t.Errorf("%d connections in 10 s, want pauses that double to 1 s", n)
-		}
-	})
-}
-
 // Hubs that connect together, as after a restart of the server, do not probe together.
 func TestHubsProbeApart(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
@@ -175,17 +110,34 @@ func TestHubsProbeApart(t *testing.T) {
 	})
 }
 
-// Connections that break every 50 ms are replaced soon: a waiter has no place in a strict order
-// meanwhile.
-func TestHubReplacesWhatLastsForAWhile(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+// A server that hangs up, as one with too many clients does, is not dialed every 10 ms. Nor is a
+// proxy whose server is down, which hangs up a round trip later. Connections that break every 40 ms
+// are replaced soon: a waiter has no place in a strict order meanwhile.
+func TestHubPauses(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		silent      bool
+		lasts       time.Duration
+		least, most int // connections in 10 s; the pauses double to 1 s, or are 10 ms
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"hangs up":            {true, 0, 10, 20},
+		"hangs up with delay": {true, 50 * time.Millisecond, 10, 20},
+		"lasts for a while":   {false, 40 * time.Millisecond, 200, 202},
+	}, func(t *testing.T, tt test) {
+		srv := newServer(t)
+		hub := newHub(t, srv)
 		subscribe(t, hub, "a")
-		for range 100 {
-			check.Advance(40 * time.Millisecond)
-			srv.newest().hangUp()
-			check.Advance(10 * time.Millisecond)
-		}
-		check.Equal(t, "connections", len(srv.dials()), 101)
+		srv.set(func() { srv.fragile, srv.silent, srv.lasts = true, tt.silent, tt.lasts })
+		srv.newest().hangUp()
+		check.Advance(10 * time.Second)
+		check.Within(t, "connections in 10 s", len(srv.dials()), tt.least, tt.most)
+		srv.set(func() { srv.fragile, srv.silent = false, false })
+		check.Advance(time.Minute)
+		before := len(srv.dials())
+		srv.newest().hangUp()
+		check.Advance(10 * time.Millisecond)
+		check.Equal(t, "connections 10 ms after one that lasted broke", len(srv.dials())-before, 1)
 	})
 }
 
