@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -17,35 +16,30 @@ import (
 // slowServer executes commands in order, each a while after it was sent. It delivers messages to
 // the connections that are subscribed at that time, and to no others.
 type slowServer struct {
-	client clientKind
+	*server
 
-	mu       sync.Mutex
-	feeds    []*slowFeed
-	frozen   time.Time // until then it executes nothing
-	refusing time.Time // until then it refuses commands
-	refusal  error     // with this
+	slow     []*slowFeed // under the mutex of the server, as all below
+	frozen   time.Time   // until then it executes nothing
+	refusing time.Time   // until then it refuses commands
+	refusal  error       // with this
 	commands int
 }
 
 type slowFeed struct {
+	*feed
 	srv      *slowServer
 	commands chan string
-	events   chan event
-	over     chan struct{}
-	once     sync.Once
 
 	on       map[string]bool // under the mutex of srv
 	halfOpen bool
 }
 
-func (s *slowServer) open(context.Context) (adapter.Feed, error) {
-	f := &slowFeed{
-		srv: s, on: map[string]bool{}, over: make(chan struct{}),
-		commands: make(chan string, 1000), events: make(chan event, 10000),
+func (s *slowServer) open(ctx context.Context) (adapter.Feed, error) {
+	if _, err := s.server.open(ctx); err != nil {
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.feeds = append(s.feeds, f)
+	f := &slowFeed{feed: s.newest(), srv: s, on: map[string]bool{}, commands: make(chan string, 1000)}
+	s.set(func() { s.slow = append(s.slow, f) })
 	go f.execute()
 	return f, nil
 }
@@ -82,36 +76,20 @@ func (f *slowFeed) answer(command, channel string) {
 	switch {
 	case f.halfOpen:
 		return
-	case !refused:
-		f.on[channel] = command == "+"
-		if command == "-" && f.srv.client == knowsCommand {
-			return
-		}
-	case f.srv.client == knowsOrder:
-		ev = adapter.Event{Kind: adapter.Refused, Err: f.srv.refusal}
-	default:
+	case refused:
 		ev.Err = f.srv.refusal
+	default:
+		f.on[channel] = command == "+"
 	}
-	f.events <- event{Event: ev}
+	f.reply(f.srv.client, ev)
 }
 
 func (f *slowFeed) Subscribe(channel string) error   { f.commands <- "+" + channel; return nil }
 func (f *slowFeed) Unsubscribe(channel string) error { f.commands <- "-" + channel; return nil }
 
-func (f *slowFeed) Next() (adapter.Event, error) {
-	select {
-	case ev := <-f.events:
-		return ev.Event, ev.err
-	case <-f.over:
-		return adapter.Event{}, net.ErrClosed
-	}
-}
-
 func (f *slowFeed) Close() error {
-	f.once.Do(func() { close(f.over) })
-	f.srv.mu.Lock()
-	defer f.srv.mu.Unlock()
-	clear(f.on)
+	_ = f.feed.Close()
+	f.srv.set(func() { clear(f.on) })
 	return nil
 }
 
@@ -122,9 +100,9 @@ func (s *slowServer) publish(channel string) {
 	<-time.After(pause)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.feeds {
+	for _, f := range s.slow {
 		if f.on[channel] && !f.halfOpen {
-			f.events <- event{Event: adapter.Event{Kind: adapter.Message, Channel: channel}}
+			f.feed.publish(channel)
 		}
 	}
 }
@@ -133,13 +111,13 @@ func (s *slowServer) publish(channel string) {
 func (s *slowServer) disturb() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.feeds) == 0 {
+	if len(s.slow) == 0 {
 		return
 	}
-	f := s.feeds[len(s.feeds)-1]
+	f := s.slow[len(s.slow)-1]
 	switch rand.IntN(4) {
 	case 0:
-		f.events <- event{err: net.ErrClosed}
+		f.hangUp()
 	case 1:
 		f.halfOpen = true
 	case 2:
@@ -156,7 +134,8 @@ func TestHubLosesNoWakeUp(t *testing.T) {
 	kinds := map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand}
 	t.Parallel()
 	check.EachInFakeTime(t, kinds, func(t *testing.T, kind clientKind) {
-		srv := &slowServer{client: kind}
+		srv := &slowServer{server: newServer(t)}
+		srv.client = kind
 		hub := adapter.NewHub(srv.open)
 		var workers, faults sync.WaitGroup
 		calm := make(chan struct{})

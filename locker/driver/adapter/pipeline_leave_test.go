@@ -79,13 +79,24 @@ func TestLeaving(t *testing.T) {
 	type test struct {
 		operation
 		stage
-		cancelled bool
+		end func(t *testing.T, after time.Duration) context.Context
+		why error // why that context is over
 	}
+	atDeadline := func(t *testing.T, after time.Duration) context.Context { return until(t, after, false) }
+	cancelled := func(_ *testing.T, after time.Duration) context.Context {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(after, cancel)
+		return ctx
+	}
+	unaware := func(_ *testing.T, after time.Duration) context.Context { return dated{time.Now().Add(after)} } // it has no error
 	tests := map[string]test{}
 	for o, op := range operations {
 		for s, st := range stages {
-			tests[o+" "+s+", at its deadline"] = test{op, st, false}
-			tests[o+" "+s+", cancelled"] = test{op, st, true}
+			tests[o+" "+s+", at its deadline"] = test{op, st, atDeadline, context.DeadlineExceeded}
+			if st.boarded { // the others leave within a second, when such a context is waited for itself
+				tests[o+" "+s+", at a deadline alone"] = test{op, st, unaware, context.DeadlineExceeded}
+			}
+			tests[o+" "+s+", cancelled"] = test{op, st, cancelled, context.Canceled}
 		}
 	}
 	check.EachInFakeTime(t, tests, func(t *testing.T, tt test) {
@@ -111,16 +122,11 @@ func TestLeaving(t *testing.T) {
 		defer wg.Wait()
 		wg.Go(func() { check.OK(t, call(t.Context(), t, d, "before")) })
 		synctest.Wait()
-		ctx := until(t, tt.leaves, false)
-		if tt.cancelled {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithCancel(context.Background())
-			time.AfterFunc(tt.leaves, cancel)
-		}
+		ctx := tt.end(t, tt.leaves)
 		time.AfterFunc(0, func() { wg.Go(func() { check.OK(t, call(t.Context(), t, d, "behind")) }) })
 		err := tt.call(ctx, d)
 		check.Within(t, "the call", time.Since(began), tt.leaves, tt.leaves+adapter.Grain)
-		check.Is(t, err, ctx.Err())
+		check.Is(t, err, tt.why)
 		check.Equal(t, "not sent", errors.Is(err, driver.ErrNotSent), !tt.begun)
 		pending, isLate := errors.AsType[*driver.PendingError](err)
 		check.Equal(t, "an answer is pending", isLate, tt.isLate)
