@@ -3,6 +3,9 @@ package adapter_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,35 +72,6 @@ func TestHubWakesAtTheConfirmation(t *testing.T) {
 	})
 }
 
-// A confirmation for a subscription that was given up does not confirm the next one for the same
-// channel.
-func TestHubStaleConfirmation(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		srv.silent = true
-		ctx, cancel := context.WithCancel(t.Context())
-		old := ask(ctx, hub, "a")
-		cancel()
-		check.Error(t, "Subscribe given up", (<-old).err, context.Canceled)
-		f := srv.newest()
-		answer := ask(t.Context(), hub, "a")
-		wantSent(t, f, "+a", "-a", "+a")
-		f.confirm("a")
-		f.publish("a")
-		synctest.Wait()
-		if len(answer) != 0 {
-			t.Fatal("the confirmation of the first SUBSCRIBE passed for that of the second")
-		}
-		f.confirm("a")
-		got := <-answer
-		if got.err != nil {
-			t.Fatalf("Subscribe: %v", got.err)
-		}
-		wakeUps(got.sub)
-		f.publish("a")
-		wantWakeUps(t, "a message", got.sub, 1)
-	})
-}
-
 func TestHubSubscribeObeysItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -123,5 +97,161 @@ func TestHubSubscribeObeysItsContext(t *testing.T) {
 		if got := <-kept; got.err != nil {
 			t.Errorf("the other's Subscribe: %v", got.err)
 		}
+	})
+}
+
+func TestHubClose(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.silent = true })
+		waiting := ask(t.Context(), hub, "b")
+		start := time.Now()
+		for range 2 {
+			closeHub(t, hub)
+		}
+		check.Took(t, "Close", start, 0)
+		if !srv.newest().isClosed() {
+			t.Error("the connection is open")
+		}
+		check.Error(t, "Subscribe that waited", (<-waiting).err, driver.ErrClosed)
+		_, err := hub.Subscribe(t.Context(), "a")
+		check.Error(t, "Subscribe after Close", err, driver.ErrClosed)
+		wantWakeUps(t, "after Close", a, 0)
+		_ = a.Close() // must not panic
+		check.Error(t, "second Close of a subscription", a.Close(), driver.ErrClosed)
+	})
+}
+
+func TestHubCloseWhileDown(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+		subscribe(t, hub, "a")
+		srv.set(func() { srv.refuse = io.ErrUnexpectedEOF })
+		srv.newest().hangUp()
+		check.Advance(10*time.Second + time.Millisecond)
+		start := time.Now()
+		closeHub(t, hub)
+		check.Took(t, "Close, without the next attempt,", start, 0)
+	})
+}
+
+func TestHubCloseWhileDialing(t *testing.T) {
+	t.Parallel()
+	check.EachInFakeTime(t, map[string]func(ctx context.Context, srv *server) (adapter.Feed, error){
+		"gives up": func(ctx context.Context, _ *server) (adapter.Feed, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"comes too late": func(ctx context.Context, srv *server) (adapter.Feed, error) {
+			<-ctx.Done()
+			return srv.open(context.WithoutCancel(ctx))
+		},
+	}, func(t *testing.T, open func(ctx context.Context, srv *server) (adapter.Feed, error)) {
+		srv := newServer(t)
+		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) { return open(ctx, srv) })
+		answer := ask(t.Context(), hub, "a")
+		closeHub(t, hub)
+		check.Error(t, "Subscribe", (<-answer).err, driver.ErrClosed)
+		for _, f := range srv.feeds {
+			if !f.isClosed() {
+				t.Error("a connection that came too late is open")
+			}
+		}
+	})
+}
+
+func TestHubDialIsBounded(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		start := time.Now()
+		_, err := hub.Subscribe(t.Context(), "a")
+		check.Error(t, "Subscribe", err, context.DeadlineExceeded, driver.ErrNotSent)
+		check.Took(t, "dialing", start, 5*time.Second)
+		closeHub(t, hub)
+	})
+}
+
+// A frozen server stops accepting bytes at some point. That delays only those who wait for its
+// answer.
+func TestHubBlockedWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+		a := subscribe(t, hub, "a")
+		stall := make(chan struct{})
+		srv.set(func() { srv.stall = stall })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		first, second := ask(ctx, hub, "b"), ask(ctx, hub, "c")
+		for _, answer := range []<-chan asked{first, second} {
+			if got := <-answer; !errors.Is(got.err, context.DeadlineExceeded) || got.at.Sub(start) != time.Second {
+				t.Errorf("Subscribe: %v after %v, want the end of ctx after 1s", got.err, got.at.Sub(start))
+			}
+		}
+		srv.newest().publish("a")
+		wantWakeUps(t, "a message behind a blocked write", a, 1)
+		if err := a.Close(); err != nil || time.Since(start) != time.Second {
+			t.Errorf("Close of a subscription: %v after %v", err, time.Since(start))
+		}
+		srv.set(func() { srv.stall = nil })
+		close(stall)
+		synctest.Wait()
+		sent := srv.newest().sent()
+		if slices.Sort(sent[3:5]); !slices.Equal(sent, []string{"+a", "+b", "+c", "-b", "-c", "-a"}) {
+			t.Errorf("once it thawed, the connection was sent %q, want everything in order", sent)
+		}
+
+		srv.set(func() { srv.stall = make(chan struct{}) })
+		tries := srv.newest().tries.Load()
+		for _, channel := range []string{"d", "e", "f"} {
+			_ = ask(t.Context(), hub, channel)
+		}
+		if err := hub.Close(); err != nil || time.Since(start) != time.Second {
+			t.Errorf("Close of the hub: %v after %v", err, time.Since(start))
+		}
+		check.Equal(t, "commands tried", srv.newest().tries.Load()-tries, 1)
+	})
+}
+
+// A failed write means a broken connection, whether or not Next fails too, and whether the client
+// closes the connection or leaves that to the hub. The error that callers get is why the write
+// failed, not that the connection was closed.
+func TestHubFailedWrite(t *testing.T) {
+	t.Parallel()
+	closers := map[string]bool{"the hub closes": false, "the client closes": true}
+	check.EachInFakeTime(t, closers, func(t *testing.T, closesItself bool) {
+		srv := newServer(t)
+		hub := newHub(t, srv)
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.writeErr, srv.hasty = io.ErrShortWrite, closesItself })
+		broken := srv.newest()
+		got := <-ask(t.Context(), hub, "b")
+		check.Error(t, "Subscribe", got.err, io.ErrShortWrite)
+		if !broken.isClosed() {
+			t.Error("the connection was not closed")
+		}
+		srv.set(func() { srv.writeErr = nil })
+		check.Advance(time.Second)
+		wantWakeUps(t, "who was there before", a, 1)
+		subscribe(t, hub, "b")
+		srv.newest().hangUp() // the failure of the connection before is over
+		srv.set(func() { srv.silent = true })
+		check.Advance(20 * time.Millisecond)
+		waiting := ask(t.Context(), hub, "c")
+		srv.newest().hangUp()
+		check.Error(t, "Subscribe on the next connection", (<-waiting).err, net.ErrClosed)
+	})
+}
+
+// An error of a write that was ended by the hub's own Close is not reported as the cause.
+func TestHubTellsNotOfItsOwnClosing(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+		subscribe(t, hub, "a")
+		srv.set(func() { srv.stall = make(chan struct{}) })
+		waiting := ask(t.Context(), hub, "b")
+		srv.set(func() { srv.stall = nil })
+		srv.newest().hangUp()
+		check.Error(t, "Subscribe", (<-waiting).err, net.ErrClosed)
 	})
 }

@@ -153,34 +153,6 @@ func TestLeaving(t *testing.T) {
 	})
 }
 
-// Those that give up while they wait leave no place, and take none.
-func TestGivingUpWhileWaiting(t *testing.T) {
-	t.Parallel()
-	check.EachInFakeTime(t, map[string]bool{"together": false, "one by one": true}, func(t *testing.T, single bool) {
-		release := make(chan struct{})
-		s := fakeServer{reply: func(context.Context, []string) { <-release }}
-		d, p := over(adapter.Client{Connections: 2, Single: single, Send: s.send})
-		defer p.Close()
-		first := calls(t.Context(), t, d, 1)
-		for range 100 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			err := call(ctx, t, d, "a")
-			cancel()
-			check.Error(t, "the call", err, driver.ErrNotSent, context.DeadlineExceeded)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		for _, err := range calls(ctx, t, d, 100)() {
-			check.Error(t, "a call of many", err, driver.ErrNotSent, context.DeadlineExceeded)
-		}
-		check.Equal(t, "flights", len(s.sent()), 1)
-		close(release)
-		check.OK(t, first()[0])
-		check.OK(t, call(t.Context(), t, d, "b"))
-		check.Equal(t, "flights", len(s.sent()), 2)
-	})
-}
-
 // The context of a flight ends a second after the latest deadline of those aboard, and a minute later
 // for one without. It has the values of the first.
 func TestDeadlineOfAFlight(t *testing.T) {

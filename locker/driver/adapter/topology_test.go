@@ -71,6 +71,20 @@ func TestTopology(t *testing.T) {
 		if _, err := top.Master(t.Context(), in5061, time.Now()); err != nil || asked.Load() != 3 {
 			t.Errorf("asked %d times, %v; want that the last answer is new enough", asked.Load(), err)
 		}
+
+		for _, without := range [][]any{{slots(5062, 16383, "b")}, {slots(0, 5060, "b")}} {
+			reply.Store(without)
+			check.Advance(time.Second)
+			if _, err := top.Master(t.Context(), in5061, time.Now()); err == nil {
+				t.Error("a slot that nobody has got a master")
+			}
+			check.Equal(t, "the pipeline of a slot that nobody has", top.To(in5061), part)
+		}
+		reply.Store([]any{slots(8192, 16383, "b"), slots(0, 8191, "a")})
+		check.Advance(time.Second)
+		learn(t, top, "a")
+		check.Equal(t, "the master that had no slots meanwhile", top.To(in5061), a)
+		check.Equal(t, "the other", top.To(in12182), b)
 		check.OK(t, base.Shutdown(nil))
 	})
 }
@@ -87,51 +101,6 @@ func learn(t *testing.T, top *adapter.Topology, id string) {
 	r, err := top.Master(t.Context(), in5061, time.Now())
 	check.OK(t, err)
 	check.Equal(t, "master", r.ID, id)
-}
-
-// What is known of a master stays known, whatever it has of the slots.
-func TestTopologyKeepsMasters(t *testing.T) {
-	t.Parallel()
-	all := []any{slots(0, 8191, "a"), slots(8192, 16383, "b")}
-	type test struct {
-		then []any
-		want string // "same", "moved", "new" or "unknown": what becomes of in5061
-	}
-	check.EachInFakeTime(t, map[string]test{
-		"as before":              {all, "same"},
-		"a part of them":         {[]any{slots(5061, 5061, "a"), slots(5062, 16383, "b")}, "same"},
-		"they moved":             {[]any{slots(0, 16383, "b")}, "moved"},
-		"a new master":           {[]any{slots(0, 5061, "c"), slots(5062, 16383, "b")}, "new"},
-		"nobody has the slot":    {[]any{slots(5062, 16383, "b")}, "unknown"},
-		"nobody has any":         {[]any{}, "unknown"},
-		"the slots are unsorted": {[]any{slots(8192, 16383, "b"), slots(0, 8191, "a")}, "same"},
-	}, func(t *testing.T, tt test) {
-		reply := all
-		top := newTopology(func(context.Context) (adapter.Slots, error) { return adapter.ParseSlots(reply), nil },
-			adapter.Client{Send: new(fakeServer).send})
-		defer top.Close()
-		parts := top.To(in5061)
-		learn(t, top, "a")
-		a, b := top.To(in5061), top.To(in12182)
-		check.Advance(time.Second)
-		reply = tt.then
-		_, err := top.Master(t.Context(), in5061, time.Now())
-		check.Equal(t, fmt.Sprintf("no master (%v)", err), err != nil, tt.want == "unknown")
-		got := "new"
-		switch top.To(in5061) {
-		case a:
-			got = "same"
-		case b:
-			got = "moved"
-		case parts:
-			got = "unknown"
-		}
-		check.Equal(t, "the pipeline", got, tt.want)
-		check.Advance(time.Second)
-		reply = all
-		learn(t, top, "a")
-		check.Equal(t, "both have the pipelines of before", top.To(in5061) == a && top.To(in12182) == b, true)
-	})
 }
 
 // An answer that another one overtook changes nothing.
@@ -200,4 +169,41 @@ func TestTopologyClose(t *testing.T) {
 		}
 		check.Within(t, "the flight's end", (<-ended).Sub(left), 0, adapter.Grain)
 	})
+}
+
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	master := func(id string) []any { return []any{"10.0.0.1", int64(7000), id} }
+	s := adapter.ParseSlots([]any{
+		[]any{int64(100), int64(199), master("b"), master("replica")},
+		[]any{int64(0), int64(99), []any{[]byte("10.0.0.1"), int64(7000), []byte("a")}},
+		[]any{int64(300), int64(300), []any{"", int64(7000), "hidden"}},
+		[]any{int64(12182), int64(12182), []any{"::1", int64(7000)}},
+		[]any{int64(16383), int64(16384), master("past the end")},
+		[]any{int64(5), int64(4), master("backwards")},
+		[]any{int64(400), int64(401)},
+		[]any{int64(402), int64(403), []any{}},
+		[]any{"404", int64(405), master("text")},
+		"nonsense",
+	})
+	if len(s) != 4 {
+		t.Fatalf("%d ranges, want 4: %v", len(s), s)
+	}
+	for slot, want := range map[uint16]string{
+		0: "a 10.0.0.1:7000", 50: "a 10.0.0.1:7000", 99: "a 10.0.0.1:7000", 100: "b 10.0.0.1:7000", 199: "b 10.0.0.1:7000", 200: " ", 299: " ",
+		300: "hidden ", 301: " ", 404: " ", 16383: " ",
+	} {
+		r, found := s.Find(slot)
+		if got := r.ID + " " + r.Addr; got != want || found != (want != " ") {
+			t.Errorf("slot %d is at %q, %t; want %q", slot, got, found, want)
+		}
+	}
+	if r, _ := s.Of("a{foo}b"); r.ID != "[::1]:7000" { // as CLUSTER KEYSLOT foo
+		t.Errorf("the slot of {foo} is at %q", r.ID)
+	}
+	for _, reply := range []any{nil, "", int64(1), []any{}} {
+		if got := adapter.ParseSlots(reply); got != nil {
+			t.Errorf("%s: %v, want nothing", fmt.Sprint(reply), got)
+		}
+	}
 }
