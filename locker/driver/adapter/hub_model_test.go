@@ -104,7 +104,7 @@ func (s *slowServer) publish(channel string) {
 	defer s.mu.Unlock()
 	for _, f := range s.slow {
 		if f.on[channel] && !f.halfOpen {
-			f.feed.publish(channel)
+			f.publish(channel)
 		}
 	}
 }
