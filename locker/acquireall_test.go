@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 func TestAcquireAllInOrder(t *testing.T) {
@@ -436,4 +439,150 @@ func TestAcquireAllUndoIsBounded(t *testing.T) {
 		check.Took(t, "AcquireAll", start, tt.took)
 		check.Advance(time.Minute) // the release that goes on ends too
 	})
+}
+
+func TestDoAll(t *testing.T) {
+	t.Parallel()
+	type errs []error
+	type work func(context.Context, *lockertest.Locker, *locker.Locks) error
+	const backward = "+a +b +c -a -b -c"
+	returns := func(err error) work {
+		return func(context.Context, *lockertest.Locker, *locker.Locks) error { return err }
+	}
+	after := func(f func(l *lockertest.Locker)) work {
+		return func(_ context.Context, l *lockertest.Locker, _ *locker.Locks) error { f(l); return nil }
+	}
+	releaseB := func(ctx context.Context, _ *lockertest.Locker, locks *locker.Locks) error {
+		return locks.All()[1].Release(ctx)
+	}
+	type test struct {
+		fn            work
+		log           string
+		want, wantNot errs
+	}
+	check.Each(t, map[string]test{
+		"done":            {fn: returns(nil), log: backward},
+		"failed":          {returns(errWork), backward, errs{errWork}, errs{locker.ErrNotHeld}},
+		"one is lost":     {after(func(l *lockertest.Locker) { l.Expire("b") }), backward, errs{locker.ErrLost}, nil},
+		"one is gone":     {after(func(l *lockertest.Locker) { l.Forget("a") }), backward, errs{locker.ErrLost}, nil},
+		"a release fails": {after(func(l *lockertest.Locker) { l.FailRelease(io.EOF) }), "", errs{io.EOF}, errs{locker.ErrLost}},
+		"released by fn": {
+			fn:  func(ctx context.Context, _ *lockertest.Locker, locks *locker.Locks) error { return locks.Release(ctx) },
+			log: backward,
+		},
+		"one is released by fn": {fn: releaseB, log: "+a +b +c -a -b -c"},
+		"one is released by fn, another one is lost": {
+			fn: func(ctx context.Context, l *lockertest.Locker, locks *locker.Locks) error {
+				defer l.Expire("c")
+				return releaseB(ctx, l, locks)
+			},
+			want: errs{locker.ErrLost}, log: "+a +b +c -a -b -c",
+		},
+	}, func(t *testing.T, tt test) {
+		l := newJournal()
+		err := locker.DoAll(t.Context(), l, named("c", "a", "b"), func(ctx context.Context, locks *locker.Locks) error {
+			return tt.fn(ctx, l.Locker, locks)
+		})
+		check.Error(t, "DoAll", err, tt.want...)
+		wantNotError(t, "DoAll", err, tt.wantNot...)
+		if tt.log != "" {
+			l.wantLog(t, tt.log)
+		}
+	})
+}
+
+func TestDoAllNamesTheLost(t *testing.T) {
+	t.Parallel()
+	l := newJournal()
+	err := locker.DoAll(t.Context(), l, named("c", "a", "b"), func(context.Context, *locker.Locks) error {
+		l.Expire("b")
+		return nil
+	})
+	wantName(t, err, "release", "b")
+	err = locker.DoAll(t.Context(), l, named("c", ""), func(context.Context, *locker.Locks) error { return nil })
+	if err == nil || strings.Contains(err.Error(), "AcquireAll") {
+		t.Errorf("DoAll: %v, want an error that does not name AcquireAll", err)
+	}
+}
+
+// fn's ctx carries the owner of each lock for its name.
+func TestDoAllOwners(t *testing.T) {
+	t.Parallel()
+	reqs := []locker.Request{{Name: "a", Owner: "x"}, {Name: "b", Owner: "y"}}
+	err := locker.DoAll(t.Context(), lockertest.New(), reqs, func(ctx context.Context, _ *locker.Locks) error {
+		a, _ := lease.OwnerFrom(ctx, "a")
+		b, _ := lease.OwnerFrom(ctx, "b")
+		if _, other := lease.OwnerFrom(ctx, "c"); a != "x" || b != "y" || other {
+			t.Errorf("owners %q and %q, of another name: %v; want x and y, and none", a, b, other)
+		}
+		return nil
+	})
+	check.Error(t, "DoAll", err)
+}
+
+// journal is a Locker in memory that writes down what is acquired and released, in order.
+type journal struct {
+	*lockertest.Locker
+	before func(ctx context.Context, req locker.Request) error // of each acquire; nil: nothing
+
+	mu   sync.Mutex
+	reqs []locker.Request
+	log  []string
+}
+
+func newJournal() *journal { return &journal{Locker: lockertest.New()} }
+
+func (j *journal) note(event, name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.log = append(j.log, event+name)
+}
+
+func (j *journal) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	j.mu.Lock()
+	j.reqs = append(j.reqs, req)
+	j.mu.Unlock()
+	if j.before != nil {
+		if err := j.before(ctx, req); err != nil {
+			return nil, err
+		}
+	}
+	lock, err := j.Locker.Acquire(locktrace.With(context.WithoutCancel(ctx), &locktrace.Trace{
+		Released: func(_ context.Context, info locktrace.ReleasedInfo) { j.note("-", info.Name) },
+	}), req)
+	if err == nil {
+		j.note("+", req.Name)
+	}
+	return lock, err
+}
+
+// wantLog demands that exactly this was acquired (+) and released (-). What was acquired at the same
+// time, or released, is in the order of the names.
+func (j *journal) wantLog(t *testing.T, want string) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i, start := 1, 0; i <= len(j.log); i++ {
+		if i == len(j.log) || j.log[i][0] != j.log[start][0] {
+			slices.Sort(j.log[start:i])
+			start = i
+		}
+	}
+	if got := strings.Join(j.log, " "); got != want {
+		t.Errorf("acquired and released %q, want %q", got, want)
+	}
+}
+
+func named(names ...string) (reqs []locker.Request) {
+	for _, name := range names {
+		reqs = append(reqs, locker.Request{Name: name})
+	}
+	return reqs
+}
+
+func wantName(t *testing.T, err error, op, name string) {
+	t.Helper()
+	if oe, ok := errors.AsType[*locker.OpError](err); !ok || oe.Op != op || oe.Name != name {
+		t.Errorf("error %v, want an OpError of %q of %q", err, op, name)
+	}
 }

@@ -1,11 +1,16 @@
 package locker_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -84,6 +89,176 @@ func TestErrorsAreWrappedOnce(t *testing.T) {
 			if !ok || se != client || !errors.Is(err, io.EOF) {
 				t.Errorf("%s, %s: the client's error is lost in %q", name, what, err)
 			}
+		}
+	}
+}
+
+// The error of a lost lock names the lock, how it was lost, and the last error; what wraps it names
+// the lock once.
+func TestLostError(t *testing.T) {
+	t.Parallel()
+	const gone = " (ended by Break, deleted, expired, or the server lost its data)"
+	renew := func(lock *locker.Lock) { _ = lock.Renew(context.Background(), 0) }
+	type test struct {
+		answer error // of the server
+		end    func(lock *locker.Lock)
+		text   string
+		want   []error
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"gone at a renewal":   {locker.ErrLost, renew, "its key was gone at the renewal" + gone, nil},
+		"gone at a downgrade": {locker.ErrNotHeld, func(l *locker.Lock) { _ = l.Downgrade(context.Background()) }, "its key was gone at the downgrade" + gone, nil},
+		"gone at an upgrade":  {locker.ErrNotHeld, func(l *locker.Lock) { _ = l.Upgrade(context.Background()) }, "its key was gone at the upgrade" + gone, nil},
+		"gone at a note":      {locker.ErrLost, func(l *locker.Lock) { _ = l.SetNote(context.Background(), "n") }, "its key was gone at the change of its note" + gone, nil},
+		"perhaps taken over": {locker.ErrLost, func(l *locker.Lock) { l.Handle(); renew(l) },
+			"its key was gone at the renewal (ended by Break, deleted, expired, taken over by a resume, or the server lost its data)", nil},
+		"another's key": {fmt.Errorf("%w: %w", locker.ErrLost, io.ErrNoProgress), renew, "it was gone at the renewal: " + io.ErrNoProgress.Error(), []error{io.ErrNoProgress}},
+		"never renewed": {nil, func(*locker.Lock) { check.Advance(time.Hour) }, "its Deadline passed before it was renewed", nil},
+		"not renewed": {nil, func(l *locker.Lock) {
+			l.Hold().ExplainExpiry(fmt.Errorf("it was not renewed by 127.0.0.1:6379: %w", io.EOF))
+			check.Advance(time.Hour)
+		}, "its Deadline passed: it was not renewed by 127.0.0.1:6379: EOF", []error{io.EOF}},
+		"marked": {nil, func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, "EOF", []error{io.EOF}},
+	}, func(t *testing.T, tt test) {
+		server := refusing(tt.answer)
+		err := locker.Do(t.Context(), grants(server), locker.Request{Name: "leader"}, func(ctx context.Context, lock *locker.Lock) error {
+			tt.end(lock)
+			synctest.Wait()
+			if got, want := fmt.Sprint(context.Cause(ctx)), `holdfast: lock "leader" was lost: `+tt.text; got != want {
+				t.Errorf("Cause %q, want %q", got, want)
+			}
+			check.Error(t, "Cause", context.Cause(ctx), append(tt.want, locker.ErrLost, locker.ErrNotHeld)...)
+			found, ok := errors.AsType[*locker.LostError](lock.Err())
+			if !ok || found.Name != "leader" || lock.Err() != context.Cause(ctx) { //nolint:errorlint // the very same
+				t.Errorf("Err %v, a LostError of %q: %v; want the cause", lock.Err(), found.Name, ok)
+			}
+			renewed := lock.Renew(ctx, 0)
+			if got, want := fmt.Sprint(renewed), `holdfast: renew "leader": lock was lost: `+tt.text; got != want {
+				t.Errorf("Renew %q, want %q", got, want)
+			}
+			return errors.New("fn's own")
+		})
+		if got, want := err.Error(), "fn's own\n"+`holdfast: release "leader": lock was lost: `+tt.text; got != want {
+			t.Errorf("Do %q, want %q", got, want)
+		}
+		check.Error(t, "Do", err, append(tt.want, locker.ErrLost)...)
+	})
+}
+
+// A release that fails after the loss says both in one line.
+func TestReleaseThatFailsAfterTheLoss(t *testing.T) {
+	t.Parallel()
+	lock := hold(t, refusing(io.EOF), time.Minute)
+	lock.Hold().MarkLost(io.ErrNoProgress)
+	err := lock.Release(t.Context())
+	check.Error(t, "Release", err, locker.ErrLost, io.EOF, io.ErrNoProgress)
+	want := `holdfast: release "a": holdfast: lock "a" was lost: ` + io.ErrNoProgress.Error() + "; the release of what may be left failed: EOF"
+	check.Equal(t, "Release", err.Error(), want)
+}
+
+// cancelled returns the error of a context that was cancelled because of cause.
+func cancelled(t *testing.T, cause error) error {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	return locker.ContextErr(ctx)
+}
+
+func TestAttemptError(t *testing.T) {
+	t.Parallel()
+	addr := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6380}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: addr, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	unknown := func(err error) error { return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) }
+	type test struct {
+		server string
+		err    error
+		want   string
+	}
+	check.Each(t, map[string]test{
+		"refused":             {"a:1,b:2", driver.NotSent(fmt.Errorf("pool: %w", refused)), "no answer from 127.0.0.1:6380 in 2.001s: connection refused"},
+		"cut":                 {"a:1", unknown(io.EOF), "no answer from a:1 in 2.001s, the outcome is unknown: EOF"},
+		"silent":              {"a:1", unknown(context.DeadlineExceeded), "no answer from a:1 in 2.001s, the outcome is unknown"},
+		"silent, i/o timeout": {"", unknown(os.ErrDeadlineExceeded), "no answer from the server in 2.001s, the outcome is unknown"},
+		"silent in the end": {
+			"a:1", unknown(fmt.Errorf("%w: %w: %w", context.DeadlineExceeded, locker.ErrMaxWait, refused)),
+			"no answer from 127.0.0.1:6380 in 2.001s, the outcome is unknown: connection refused",
+		},
+		"not ready": {
+			"a:1", &driver.ServerError{Text: "LOADING it", Err: errors.New("client's own")},
+			"no lock from a:1 in 2.001s: server error: LOADING it",
+		},
+		"cancelled for another server": {
+			"a:1", unknown(cancelled(t, fmt.Errorf("task 3: %w", refused))),
+			"no answer from a:1 in 2.001s, the outcome is unknown: task 3: dial tcp 127.0.0.1:6380: connect: connection refused",
+		},
+		"cancelled for a reason":     {"a:1", unknown(cancelled(t, io.EOF)), "no answer from a:1 in 2.001s, the outcome is unknown: EOF"},
+		"cancelled for another lock": {"a:1", unknown(cancelled(t, locker.ErrLost)), "no answer from a:1 in 2.001s, the outcome is unknown"},
+		"MaxWait":                    {"a:1", unknown(cancelled(t, locker.ErrMaxWait)), "no answer from a:1 in 2.001s, the outcome is unknown"},
+		"own time-out":               {"a:1", driver.NotSent(syscall.ETIMEDOUT), "no answer from a:1 in 2.001s: connection timed out"},
+	}, func(t *testing.T, tt test) {
+		err := locker.NewAttemptError(tt.server, 2001*time.Millisecond, tt.err)
+		if err.Error() != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("text %q\nwant %q", err, tt.want)
+		}
+	})
+}
+
+// TestContextErr checks that what the cause of a context says of another lock is kept as text, and
+// that any other cause matches.
+func TestContextErr(t *testing.T) {
+	t.Parallel()
+	if err := locker.ContextErr(t.Context()); err != nil {
+		t.Errorf("error %v of a context that lasts", err)
+	}
+	errShutdown := errors.New("shutting down")
+	of := func(err error) error {
+		return fmt.Errorf("task 3: %w", &locker.OpError{Op: "acquire", Name: "other", Err: err})
+	}
+	type test struct {
+		cause  error
+		target error
+		match  bool
+	}
+	check.Each(t, map[string]test{
+		"cancelled":                          {context.Canceled, context.Canceled, true},
+		"foreign":                            {errShutdown, errShutdown, true},
+		"foreign, a deadline":                {fmt.Errorf("query: %w", context.DeadlineExceeded), context.DeadlineExceeded, true},
+		"MaxWait itself":                     {locker.ErrMaxWait, locker.ErrMaxWait, true},
+		"MaxWait of another acquire":         {of(locker.ErrMaxWait), locker.ErrMaxWait, false},
+		"contention":                         {&locker.ContentionError{Name: "other"}, locker.ErrNotAcquired, false},
+		"not held":                           {locker.ErrNotHeld, locker.ErrNotHeld, false},
+		"lost":                               {&locker.LostError{Name: "other"}, locker.ErrLost, false},
+		"released":                           {locker.ErrReleased, locker.ErrReleased, false},
+		"unknown outcome":                    {fmt.Errorf("task 3: %w", locker.ErrUnknownOutcome), locker.ErrUnknownOutcome, false},
+		"replicas":                           {&locker.ReplicaError{}, locker.ErrNotReplicated, false},
+		"invalid":                            {locker.ErrInvalid, locker.ErrInvalid, false},
+		"closed":                             {locker.ErrClosed, locker.ErrClosed, false},
+		"not sent":                           {driver.NotSent(errShutdown), driver.ErrNotSent, false},
+		"permanent":                          {driver.Permanent(errShutdown), driver.ErrPermanent, false},
+		"a foreign error of another acquire": {of(errShutdown), errShutdown, false},
+		"joined":                             {errors.Join(errShutdown, locker.ErrLost), locker.ErrLost, false},
+	}, func(t *testing.T, tt test) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(tt.cause)
+		err := locker.ContextErr(ctx)
+		if !errors.Is(err, context.Canceled) || errors.Is(err, tt.target) != tt.match {
+			t.Errorf("error %v, want one that matches context.Canceled, and the cause: %v", err, tt.match)
+		}
+		if !strings.Contains(err.Error(), tt.cause.Error()) {
+			t.Errorf("error %v does not name the cause %q", err, tt.cause)
+		}
+	})
+}
+
+// TestContextErrHidesServerErrors checks that the error reply to another command is not found: what
+// was or was not executed is decided by its code.
+func TestContextErrHidesServerErrors(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{"WRONGTYPE wrong kind of value", "LOADING loading", "ERR something else"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(&driver.ServerError{Text: reply})
+		if err := locker.ContextErr(ctx); driver.CodeOf(err) != "" || driver.NotExecuted(err) {
+			t.Errorf("the reply %q to another command was taken for this one's: %v", reply, err)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package locker_test
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"math"
 	"regexp"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 var handleForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
@@ -162,5 +166,104 @@ func FuzzParseHandle(f *testing.F) {
 		if err := (locker.Request{Name: h.Name(), Mode: h.Mode(), Resume: h}).Validate(); err != nil {
 			t.Errorf("%q is accepted, and cannot be resumed: %v", text, err)
 		}
+	})
+}
+
+// What strategies that are made of other Lockers need.
+
+func TestWithoutTrace(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	plain := context.WithValue(t.Context(), key{}, "value")
+	if locktrace.Without(plain) != plain {
+		t.Error("a ctx without a Trace is made another")
+	}
+	told := 0
+	traced := locktrace.With(plain, &locktrace.Trace{Acquired: func(context.Context, locktrace.AcquiredInfo) { told++ }})
+	masked := locktrace.Without(traced)
+	if locktrace.From(masked) != nil || masked.Value(key{}) != "value" {
+		t.Errorf("Trace %v, value %v", locktrace.From(masked), masked.Value(key{}))
+	}
+	locker.NewLock(masked, lease.Grant{Name: "a", Token: secret}, &fakeLease{})
+	if told != 0 {
+		t.Error("a lock reported to a Trace that was taken away")
+	}
+	other := &locktrace.Trace{}
+	if got := locktrace.From(locktrace.With(masked, other)); got != other {
+		t.Error("a Trace after that is not the one that was given")
+	}
+}
+
+// tokened is a lease whose token changes.
+type tokened struct {
+	fakeLease
+	token string
+}
+
+func (l *tokened) Token() string { return l.token }
+
+func TestHandleAsksTheLease(t *testing.T) {
+	t.Parallel()
+	inner := &tokened{token: "first"}
+	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: "granted", TTL: time.Minute, Fence: 7}, inner)
+	check := func(when, want string) {
+		t.Helper()
+		if g := lock.Handle().Grant(); g.Token != want || g.Name != "a" || g.Fence != 7 {
+			t.Errorf("%s the handle is of %q with token %q, want %q", when, g.Name, g.Token, want)
+		}
+	}
+	check("at first", "first")
+	inner.token = "second"
+	check("after a change", "second")
+	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return transparent{transparent{l}} })
+	check("behind middleware", "second")
+	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return opaque{l} })
+	check("behind what does not unwrap", "second")
+}
+
+// TestDisown checks that a Handle either keeps a hold from being continued by another Lock, or
+// names no hold.
+func TestDisown(t *testing.T) {
+	t.Parallel()
+	for _, named := range []bool{false, true} { // the Handle was asked for before
+		//realtime:ok no time passes
+		lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: "token", TTL: time.Second}, nil)
+		if named {
+			lock.Handle()
+		}
+		disowned := lock.Hold().Disown()
+		if token := lock.Handle().Grant().Token; disowned == named || (token == "token") != named {
+			t.Errorf("with a Handle before: %v, Disown: %v; the token of the Handle is %q", named, disowned, token)
+		}
+	}
+}
+
+// funcOf hides what it wraps: the hold is resumed first.
+func funcOf(l locker.Locker) locker.Locker { return locker.Func(l.Acquire) }
+
+func TestReleaseHandle(t *testing.T) {
+	t.Parallel()
+	check.Each(t, map[string]func(locker.Locker) locker.Locker{
+		"itself":           func(l locker.Locker) locker.Locker { return l },
+		"behind a wrap":    func(l locker.Locker) locker.Locker { return wrapping{l} },
+		"by way of Resume": funcOf,
+	}, func(t *testing.T, around func(locker.Locker) locker.Locker) {
+		memory := lockertest.New()
+		l := around(memory)
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a"}))
+		check.Error(t, "ReleaseHandle", locker.ReleaseHandle(t.Context(), l, lock.Handle()))
+		if state, _ := memory.Inspect(t.Context(), "a"); state.Held {
+			t.Error("it is still held")
+		}
+		check.Error(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
+
+		next := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a"}))
+		err := locker.ReleaseHandle(t.Context(), l, lock.Handle())
+		check.Error(t, "ReleaseHandle of a hold that has ended", err, locker.ErrNotHeld)
+		wantNotError(t, "ReleaseHandle of a hold that has ended", err, locker.ErrLost)
+		if oe, ok := errors.AsType[*locker.OpError](err); !ok || oe.Name != "a" {
+			t.Errorf("%v, want an OpError of a", err)
+		}
+		check.Error(t, "Release of the next holder", next.Release(t.Context()))
 	})
 }

@@ -3,6 +3,7 @@ package locker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -266,3 +268,199 @@ func TestWrapLease(t *testing.T) {
 type leaseFunc func(context.Context, lease.Op) (lease.Term, error)
 
 func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Term, error) { return f(ctx, op) }
+
+func TestConversionsOneAtATime(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		now, most := 0, 0 // conversions under way
+		l := &fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) {
+			now++
+			most = max(most, now)
+			<-time.After(time.Second)
+			now--
+			return lease.Term{}, nil
+		}}
+		lock := hold(t, l, time.Minute)
+		start := time.Now()
+		results := make(chan error)
+		go func() { results <- lock.Downgrade(t.Context()) }()
+		synctest.Wait()
+		go func() { results <- lock.Upgrade(t.Context()) }()
+		synctest.Wait()
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		err := lock.Downgrade(ctx)
+		check.Error(t, "a conversion behind another", err, context.DeadlineExceeded)
+		wantOp(t, err, "downgrade")
+		check.Took(t, "a conversion whose ctx ended", start, time.Millisecond)
+		for range 2 {
+			check.Error(t, "a conversion", <-results)
+		}
+		if got := time.Since(start); got != 2*time.Second || most != 1 || lock.Mode() != locker.Exclusive {
+			t.Errorf("two conversions took %v, %d at once, and left the Lock %v", got, most, lock.Mode())
+		}
+	})
+}
+
+// Whatever became of a downgrade whose answer did not come: others may share from then on.
+func TestModeAfterConversions(t *testing.T) {
+	t.Parallel()
+	unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
+	type test struct {
+		to    locker.Mode
+		fails error
+		want  locker.Mode
+	}
+	check.Each(t, map[string]test{
+		"downgrade of unknown outcome":    {locker.Shared, unknown, locker.Shared},
+		"downgrade that was not executed": {locker.Shared, errors.New("connection refused"), locker.Exclusive},
+		"upgrade of unknown outcome":      {locker.Exclusive, unknown, locker.Shared},
+		"refused upgrade":                 {locker.Exclusive, &locker.ContentionError{Name: "a"}, locker.Shared},
+		"upgrade":                         {locker.Exclusive, nil, locker.Exclusive},
+	}, func(t *testing.T, tt test) {
+		l := &fakeLease{}
+		lock, asked := hold(t, l, time.Minute), []lease.Op{{Kind: lease.OpConvert, Mode: locker.Shared}}
+		convert := lock.Downgrade
+		if tt.to == locker.Exclusive {
+			check.Error(t, "downgrade", lock.Downgrade(t.Context()))
+			convert, asked = lock.Upgrade, append(asked, lease.Op{Kind: lease.OpConvert, Mode: locker.Exclusive})
+		}
+		l.answer = func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, tt.fails }
+		check.Is(t, convert(t.Context()), tt.fails)
+		if lock.Mode() != tt.want || lock.Err() != nil || !slices.Equal(l.asked(), asked) {
+			t.Errorf("%v after it, asked %v; want it held and %v", lock, l.asked(), tt.want)
+		}
+	})
+}
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	lost := func(lock *locker.Lock) { lock.Hold().MarkLost(io.ErrClosedPipe) }
+	expired := func(*locker.Lock) { check.Advance(time.Minute) }
+	type test struct {
+		before  func(*locker.Lock)
+		answer  error
+		want    []error
+		wantNot []error
+		ended   error
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"held, done":          {nil, nil, nil, nil, locker.ErrReleased},
+		"held, gone":          {nil, locker.ErrNotHeld, []error{locker.ErrLost}, []error{locker.ErrReleased}, locker.ErrReleased},
+		"held, lost, and why": {nil, errors.Join(locker.ErrLost, io.EOF), []error{locker.ErrLost, io.EOF}, nil, locker.ErrReleased},
+		"held, unknown":       {nil, locker.ErrUnknownOutcome, []error{locker.ErrUnknownOutcome}, []error{locker.ErrLost, locker.ErrNotHeld}, locker.ErrReleased},
+		"held, failed":        {nil, io.EOF, []error{io.EOF}, []error{locker.ErrLost}, locker.ErrReleased},
+		"lost, done":          {lost, nil, []error{locker.ErrLost, io.ErrClosedPipe}, nil, locker.ErrLost},
+		"lost, gone":          {lost, locker.ErrNotHeld, []error{locker.ErrLost, io.ErrClosedPipe}, nil, locker.ErrLost},
+		"lost, unknown":       {lost, locker.ErrUnknownOutcome, []error{locker.ErrLost, locker.ErrUnknownOutcome}, nil, locker.ErrLost},
+		"expired, done":       {expired, nil, []error{locker.ErrLost}, nil, locker.ErrLost},
+		"expired, gone":       {expired, locker.ErrNotHeld, []error{locker.ErrLost}, nil, locker.ErrLost},
+		"expired, failed":     {expired, io.EOF, []error{locker.ErrLost, io.EOF}, nil, locker.ErrLost},
+	}, func(t *testing.T, tt test) {
+		l := refusing(tt.answer)
+		lock := hold(t, l, time.Minute)
+		if tt.before != nil {
+			tt.before(lock)
+		}
+		err := lock.Release(t.Context())
+		check.Error(t, "Release", err, tt.want...)
+		wantNotError(t, "Release", err, tt.wantNot...)
+		if err != nil {
+			wantOp(t, err, "release")
+		}
+		again := lock.Release(t.Context())
+		check.Error(t, "second Release", again, locker.ErrReleased)
+		wantOp(t, again, "release")
+		check.EqualSlices(t, "asked", l.asked(), []lease.Op{{Kind: lease.OpRelease}})
+		check.Error(t, "Err", lock.Err(), tt.ended)
+		if !check.Closed(lock.Done()) {
+			t.Error("Done is open")
+		}
+	})
+}
+
+// The lock has ended when the release is asked for, not when it is answered; and no ctx stops it.
+func TestReleaseEndsAtOnce(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		free := make(chan struct{})
+		l := silent(free, lease.Term{}, nil)
+		lock := hold(t, l, time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		got := make(chan error, 1)
+		go func() { got <- lock.Release(ctx) }()
+		synctest.Wait()
+		if len(l.asked()) != 1 {
+			t.Error("a cancelled ctx stopped the release")
+		}
+		if !check.Closed(lock.Done()) || !errors.Is(lock.Err(), locker.ErrReleased) {
+			t.Errorf("Err %v while the release is under way, want ErrReleased", lock.Err())
+		}
+		check.Error(t, "second Release", lock.Release(t.Context()), locker.ErrReleased)
+		close(free)
+		check.Error(t, "Release", <-got)
+	})
+}
+
+// A release says until when the name stays taken: MinHold counts from the acquire.
+func TestMinHoldOfRelease(t *testing.T) {
+	t.Parallel()
+	const minHold = 10 * time.Second
+	type test struct {
+		minHold time.Duration
+		work    time.Duration
+		keeps   bool
+		drop    bool
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"none":             {},
+		"none, dropped":    {drop: true},
+		"at once":          {minHold: minHold, keeps: true},
+		"at once, dropped": {minHold: minHold, drop: true},
+		"later":            {minHold: minHold, work: minHold - 1, keeps: true},
+		"at the end":       {minHold: minHold, work: minHold},
+		"after the end":    {minHold: minHold, work: 2 * minHold},
+	}, func(t *testing.T, tt test) {
+		l := &fakeLease{}
+		var traced time.Time
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Released: func(_ context.Context, info locktrace.ReleasedInfo) {
+			traced = info.KeepUntil
+		}})
+		g := lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute), MinHold: tt.minHold}
+		lock := locker.NewLock(ctx, g, l)
+		var want time.Time
+		if tt.keeps {
+			want = time.Now().Add(minHold)
+		}
+		time.Sleep(tt.work) //nolint:forbidigo // fake time
+		rest := (max(tt.minHold-tt.work, 0) + time.Millisecond - 1).Truncate(time.Millisecond)
+		check.Equal(t, "MinHold of the Handle", lock.Handle().Grant().MinHold, rest)
+		if tt.drop {
+			lock.DropMinHold()
+		}
+		check.Error(t, "Release", lock.Release(t.Context()))
+		ops := l.asked()
+		if got := ops[len(ops)-1].KeepUntil; !got.Equal(want) || !traced.Equal(want) {
+			t.Errorf("the release keeps the name until %v, traced as %v, want %v", got, traced, want)
+		}
+	})
+}
+
+// What AcquireAll releases because another name failed was never held by its caller.
+func TestAcquireAllThatFailsKeepsNoName(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	l.Hold(locker.Request{Name: "b"})
+	reqs := []locker.Request{{Name: "a", MinHold: time.Hour}, {Name: "b", NoWait: true}}
+	if _, err := locker.AcquireAll(t.Context(), l, reqs); !errors.Is(err, locker.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	l.Forget("b")
+	reqs = append(reqs, locker.Request{Name: "a", TTL: time.Minute})
+	locks := locker.Must(locker.AcquireAll(t.Context(), l, reqs))
+	check.Equal(t, "TTL of two requests, of which one has a MinHold", locks.All()[0].TTL(), time.Hour)
+	check.Error(t, "Release", locks.Release(t.Context()))
+	if _, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); !errors.Is(err, locker.ErrNotAcquired) {
+		t.Errorf("the name is free before MinHold: %v", err)
+	}
+}

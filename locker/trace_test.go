@@ -2,9 +2,12 @@ package locker_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,4 +183,349 @@ func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 			t.Errorf("%s: %v allocations, want %v", name, got, tt.want)
 		}
 	}
+}
+
+// A Trace added to a Lock hears of what comes after, beside the one that the Lock was made under,
+// each with its own ctx.
+func TestTraceLock(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		type key struct{}
+		var made, added recorder
+		lock := minute(locktrace.With(t.Context(), made.trace("")), &fakeLease{})
+		check.Advance(time.Second)
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
+		lock.Hold().Trace(ctx, added.trace(""))
+		cancel()
+		check.Error(t, "Renew", lock.Renew(t.Context(), 0))
+		check.Error(t, "Renew of its Hold", lock.Hold().Renew(t.Context()))
+		synctest.Wait() // it reports behind
+		check.Error(t, "Release", lock.Release(t.Context()))
+		check.Error(t, "Release", lock.Release(t.Context()), locker.ErrReleased)
+		if want := []string{"Acquired", "Renewed", "Renewed", "Released"}; !slices.Equal(made.events, want) {
+			t.Errorf("the Trace of the acquire heard %v, want %v", made.events, want)
+		}
+		check.EqualSlices(t, "the added Trace heard", added.events, []string{"Renewed", "Renewed", "Released"})
+		if added.ctx.Value(key{}) != "v" || added.ctx.Err() != nil || made.ctx.Value(key{}) != nil {
+			t.Error("a Trace was called with another's ctx, or with one that ended")
+		}
+		want := locktrace.ReleasedInfo{Source: locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}, Name: "a", Mode: "exclusive", Held: time.Second}
+		check.Equal[any](t, "reported", added.last, want)
+	})
+}
+
+// However the adding and the end meet, the end is told once.
+func TestTraceLockOfLoss(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		before, after func(*locker.Lock)
+		want          []string
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"marked before":        {before: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, want: []string{"Lost"}},
+		"past Deadline before": {before: func(*locker.Lock) { check.Advance(time.Hour) }, want: []string{"Lost"}},
+		"marked after":         {after: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, want: []string{"Lost"}},
+		"nobody looks":         {after: func(*locker.Lock) { check.Advance(time.Hour) }, want: []string{"Lost"}},
+		"released before":      {before: func(l *locker.Lock) { _ = l.Release(context.Background()) }, want: []string{"Released"}},
+		"lost and released before": {
+			before: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF); _ = l.Release(context.Background()) }, want: []string{"Lost", "Released"},
+		},
+		"released after losing":  {after: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF); _ = l.Release(context.Background()) }, want: []string{"Lost", "Released"}},
+		"released after, was ok": {after: func(l *locker.Lock) { _ = l.Release(context.Background()); check.Advance(time.Hour) }, want: []string{"Released"}},
+	}, func(t *testing.T, tt test) {
+		var r recorder
+		lock := hold(t, &fakeLease{}, time.Minute)
+		if tt.before != nil {
+			tt.before(lock)
+		}
+		lock.Hold().Trace(t.Context(), r.trace(""))
+		if tt.after != nil {
+			tt.after(lock)
+		}
+		synctest.Wait()
+		check.EqualSlices(t, "heard", r.events, tt.want)
+	})
+}
+
+// What middleware adds is in the ctx of the work; what wraps later overrules.
+func TestWrapContext(t *testing.T) {
+	t.Parallel()
+	type inner struct{}
+	type both struct{}
+	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: secret, Owner: "me"}, &fakeLease{})
+	lock.Hold().Trace(t.Context(), nil) // changes nothing
+	lock.Hold().WrapContext(func(ctx context.Context) context.Context {
+		return context.WithValue(context.WithValue(ctx, inner{}, 1), both{}, 1)
+	})
+	lock.Hold().WrapContext(func(ctx context.Context) context.Context { return context.WithValue(ctx, both{}, 2) })
+	l := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return lock, nil })
+	err := locker.Do(t.Context(), l, locker.Request{Name: "a"}, func(ctx context.Context, _ *locker.Lock) error {
+		if ctx.Value(inner{}) != 1 || ctx.Value(both{}) != 2 {
+			t.Errorf("the work's ctx has %v and %v, want 1 and 2", ctx.Value(inner{}), ctx.Value(both{}))
+		}
+		if owner, ok := lease.OwnerFrom(ctx, "a"); owner != "me" || !ok {
+			t.Errorf("the work's ctx has owner %q", owner)
+		}
+		return nil
+	})
+	check.Error(t, "Do", err)
+}
+
+// diary keeps what is reported, in order.
+type diary struct {
+	mu      sync.Mutex
+	entries []string
+}
+
+func (d *diary) notef(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries = append(d.entries, fmt.Sprintf(format, args...))
+}
+
+func (d *diary) read() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.entries)
+}
+
+// answering is a lease that answers each operation with err.
+type answering struct{ err error }
+
+func (a *answering) Do(_ context.Context, op lease.Op) (lease.Term, error) {
+	return lease.Term{Deadline: time.Now().Add(op.TTL)}, a.err
+}
+
+// A callback that blocks delays the reports of its own lock and nothing else: neither a renewal by
+// its Hold, nor the reports and the end of other locks, nor the end of the contexts of its own.
+func TestBlockedReports(t *testing.T) { check.InFakeTime(t, blockedReports) }
+
+func blockedReports(t *testing.T) {
+	var told diary
+	free := make(chan struct{})
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{
+		Renewed: func(_ context.Context, info locktrace.RenewedInfo) {
+			if info.Name == "blocked" {
+				<-free
+			}
+			told.notef("%s renewed %v", info.Name, info.Err == nil)
+		},
+		Lost: func(_ context.Context, info locktrace.LostInfo) { told.notef("%s lost", info.Name) },
+	})
+	leases := map[string]*answering{}
+	var locks []*locker.Lock
+	for _, name := range []string{"blocked", "gone", "well"} {
+		leases[name] = new(answering)
+		locks = append(locks, locker.NewLock(ctx, lease.Grant{
+			Name: name, Token: "t", TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
+		}, leases[name]))
+	}
+	blocked, gone, well := locks[0], locks[1], locks[2]
+	var ends []context.Context
+	for _, lock := range locks {
+		lock.AfterDone(func(error) {
+			if lock == gone {
+				<-free
+			}
+			told.notef("%s done", lock.Name())
+		})
+		work, cancel := lock.Context(t.Context())
+		defer cancel()
+		ends = append(ends, work)
+	}
+	leases["gone"].err = locker.ErrNotHeld
+	renew := func() {
+		for _, lock := range locks {
+			_ = lock.Hold().Renew(t.Context())
+		}
+		synctest.Wait()
+	}
+	renew()
+	wantEnded := func(which string, ctx context.Context, want bool) {
+		t.Helper()
+		if (ctx.Err() != nil) != want {
+			t.Errorf("the context of %q has ended: %v", which, ctx.Err())
+		}
+	}
+	wantEnded("gone", ends[1], true)
+	wantEnded("well", ends[2], false)
+	for range 100 {
+		check.Advance(30 * time.Second)
+		renew()
+	}
+	check.Error(t, "blocked", blocked.Err())
+	check.Error(t, "well", well.Err())
+	leases["blocked"].err = locker.ErrNotHeld
+	renew()
+	wantEnded("blocked", ends[0], true)
+	got := told.read()
+	if n := slices.Index(got, "gone lost"); n < 0 || slices.Contains(got, "gone done") || slices.Contains(got, "blocked lost") {
+		t.Errorf("told before it was free: %v", got[:min(len(got), 10)])
+	}
+	if !slices.Contains(got, "blocked done") {
+		t.Error("AfterDone waits for a callback of its lock that blocks")
+	}
+	check.Equal(t, "reported renewals of the other lock", count(got, "well renewed true"), 102)
+	close(free)
+	synctest.Wait()
+	got = slices.DeleteFunc(told.read(), func(s string) bool { return s[:4] != "bloc" || s == "blocked done" })
+	tail := []string{"blocked lost", "blocked renewed false"}
+	if n := len(got); n != 1+63+1 || !slices.Equal(got[n-2:], tail) {
+		t.Errorf("%d reports of the blocked lock, the last %v; want one under way, 63 that waited, and the end %v", n, got[max(n-2, 0):], tail)
+	}
+	want := []string{"gone lost", "gone done", "gone renewed false"}
+	if got := slices.DeleteFunc(told.read(), func(s string) bool { return s[:4] != "gone" }); len(got) < 3 || !slices.Equal(got[:3], want) {
+		t.Errorf("told %v, want %v first", got, want)
+	}
+	_ = well.Release(t.Context())
+}
+
+func count(all []string, s string) (n int) {
+	for _, one := range all {
+		if one == s {
+			n++
+		}
+	}
+	return n
+}
+
+// A callback that panics keeps no other from being called, no context from ending, and no release
+// from being sent.
+func TestPanicInAfterDone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		answer   error
+		end      func(lock *locker.Lock) error
+		op       lease.OpKind
+		reported string
+	}{
+		{nil, func(lock *locker.Lock) error { return lock.Release(t.Context()) }, lease.OpRelease, "released"},
+		{locker.ErrNotHeld, func(lock *locker.Lock) error { return lock.Renew(t.Context(), 0) }, lease.OpRenew, "renewed"},
+	} {
+		var told diary
+		l := refusing(tt.answer)
+		lock := minute(locktrace.With(t.Context(), &locktrace.Trace{
+			Renewed:  func(context.Context, locktrace.RenewedInfo) { told.notef("renewed") },
+			Released: func(context.Context, locktrace.ReleasedInfo) { told.notef("released") },
+		}), l)
+		lock.AfterDone(func(error) { told.notef("first") })
+		lock.AfterDone(func(error) { panic("out of order") })
+		lock.AfterDone(func(error) { told.notef("last") })
+		work, cancel := lock.Context(t.Context())
+		defer cancel()
+		check.Panics(t, "out of order", func() { t.Errorf("no panic, but %v", tt.end(lock)) })
+		if work.Err() == nil {
+			t.Error("the context has not ended")
+		}
+		if got, want := told.read(), []string{"first", "last", tt.reported}; !slices.Equal(got, want) {
+			t.Errorf("told %v, want %v", got, want)
+		}
+		if asked := l.asked(); len(asked) != 1 || asked[0].Kind != tt.op {
+			t.Errorf("asked the server for %v", asked)
+		}
+	}
+}
+
+// The events of a lock are reported in order, however slow the callback of one is. Release does not
+// wait for it.
+func TestReportsInOrder(t *testing.T) {
+	t.Parallel()
+	renew := func(lock *locker.Lock) { _ = lock.Renew(context.Background(), 0) }
+	type test struct {
+		slow string // the callback that blocks
+		lose func(lock *locker.Lock)
+		want []string
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"a slow Lost, found by Err":   {"lost", func(lock *locker.Lock) { check.Advance(time.Hour); _ = lock.Err() }, []string{"lost", "done", "released"}},
+		"a slow Lost, found by Done":  {"lost", func(lock *locker.Lock) { check.Advance(time.Hour); <-lock.Done() }, []string{"lost", "done", "released"}},
+		"a slow Lost, marked":         {"lost", func(lock *locker.Lock) { lock.Hold().MarkLost(nil) }, []string{"lost", "done", "released"}},
+		"a slow Lost, found by Renew": {"lost", renew, []string{"lost", "done", "renewed", "released"}},
+		"a slow Lost, found by the watchdog": {
+			"lost", func(lock *locker.Lock) { _ = lock.Hold().Renew(context.Background()) },
+			[]string{"lost", "done", "renewed", "released"},
+		},
+		"a slow AfterDone": {"done", renew, []string{"lost", "done", "renewed", "released"}},
+		"a slow Renewed":   {"renewed", renew, []string{"lost", "done", "renewed", "released"}},
+	}, func(t *testing.T, tt test) {
+		var events diary
+		free := make(chan struct{})
+		event := func(name string) {
+			if name == tt.slow {
+				<-free
+			}
+			events.notef("%s", name)
+		}
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{
+			Renewed:  func(context.Context, locktrace.RenewedInfo) { event("renewed") },
+			Released: func(context.Context, locktrace.ReleasedInfo) { event("released") },
+			Lost:     func(context.Context, locktrace.LostInfo) { event("lost") },
+		})
+		lock := minute(ctx, refusing(locker.ErrNotHeld))
+		lock.AfterDone(func(error) { event("done") })
+		go tt.lose(lock)
+		check.Advance(2 * time.Hour)
+		synctest.Wait()
+		released := false
+		go func() { _ = lock.Release(t.Context()); released = true }()
+		synctest.Wait()
+		if !released {
+			t.Error("Release waits for a callback")
+		}
+		close(free)
+		synctest.Wait()
+		check.EqualSlices(t, "reported", events.read(), tt.want)
+	})
+}
+
+// A callback may release its own lock.
+func TestReleaseInLost(t *testing.T) {
+	t.Parallel()
+	var events diary
+	var lock *locker.Lock
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{
+		Lost: func(context.Context, locktrace.LostInfo) {
+			_ = lock.Release(context.Background())
+			events.notef("lost")
+		},
+		Released: func(context.Context, locktrace.ReleasedInfo) { events.notef("released") },
+	})
+	lock = locker.NewLock(ctx, lease.Grant{Name: "a", Token: "t"}, &fakeLease{})
+	lock.Hold().MarkLost(nil)
+	if got, want := events.read(), []string{"lost", "released"}; !slices.Equal(got, want) {
+		t.Errorf("reported %v, want %v", got, want)
+	}
+}
+
+// TestAfterDoneBesideABlockedCallback checks that a callback that blocks does not keep AfterDone
+// from reporting the end of the lock, however it ends.
+func TestAfterDoneBesideABlockedCallback(t *testing.T) {
+	t.Parallel()
+	check.EachInFakeTime(t, map[string]func(lock *locker.Lock, ended *answering){
+		"Deadline": func(*locker.Lock, *answering) { check.Advance(time.Minute) },
+		"MarkLost": func(lock *locker.Lock, _ *answering) { lock.Hold().MarkLost(errors.New("revoked")) },
+		"Renew": func(lock *locker.Lock, ended *answering) {
+			ended.err = locker.ErrNotHeld
+			_ = lock.Renew(context.Background(), 0)
+		},
+		"Release": func(lock *locker.Lock, _ *answering) { _ = lock.Release(context.Background()) },
+	}, func(t *testing.T, end func(lock *locker.Lock, ended *answering)) {
+		free := make(chan struct{})
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{
+			Renewed: func(context.Context, locktrace.RenewedInfo) { <-free },
+		})
+		m := &answering{}
+		lock := minute(ctx, m)
+		told := make(chan struct{})
+		lock.AfterDone(func(error) { close(told) })
+		check.Must(t, lock.Hold().Renew(t.Context()))
+		synctest.Wait() // Renewed blocks
+		end(lock, m)
+		synctest.Wait()
+		if !check.Closed(told) {
+			t.Errorf("AfterDone was not called; the lock's error is %v", lock.Err())
+		}
+		close(free)
+		synctest.Wait()
+		_ = lock.Release(t.Context())
+	})
 }
