@@ -22,27 +22,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-func TestAcquireAllInOrder(t *testing.T) {
-	t.Parallel()
-	l := newJournal()
-	locks := locker.Must(locker.AcquireAll(t.Context(), l, named("c", "a", "b", "a")))
-	all := locks.All()
-	var names []string
-	for _, lock := range all {
-		names = append(names, lock.Name())
-	}
-	if !slices.Equal(names, []string{"c", "a", "b", "a"}) || all[1] != all[3] {
-		t.Errorf("All: %v, want the lock of each request, one for both requests of a", all)
-	}
-	if locks.Err() != nil || locks.String() != `locks "a", "b", "c" (held)` {
-		t.Errorf("%v, Err %v; want it held", locks, locks.Err())
-	}
-	check.Error(t, "Release", locks.Release(t.Context()))
-	check.Error(t, "Err after Release", locks.Err(), locker.ErrReleased)
-	check.Error(t, "a second Release", locks.Release(t.Context()), locker.ErrReleased)
-	l.wantLog(t, "+a +b +c -a -b -c")
-}
-
 // Two requests for one name are one request that grants both.
 func TestAcquireAllMerges(t *testing.T) {
 	t.Parallel()
@@ -110,6 +89,8 @@ func TestAcquireAllRefuses(t *testing.T) {
 		}
 	}
 	wantInvalid(t, "DoAll without a function", locker.DoAll(t.Context(), l, named("a"), nil))
+	err := locker.DoAll(t.Context(), l, nil, func(context.Context, *locker.Locks) error { return nil })
+	check.Equal(t, "DoAll", err.Error(), `holdfast: acquire "": invalid DoAll requests: none; allowed: 1 to 64 names`)
 	l.wantLog(t, "")
 
 	locks, err := locker.AcquireAll(t.Context(), l, many)
@@ -237,11 +218,22 @@ func TestAcquireAllAfterARefusal(t *testing.T) {
 			}
 			return nil
 		}
-		locks := locker.Must(locker.AcquireAll(t.Context(), l, named("d", "b", "a", "c")))
-		check.Equal(t, "locks", len(locks.All()), 4)
-		check.OK(t, locks.Release(t.Context()))
+		locks := locker.Must(locker.AcquireAll(t.Context(), l, named("d", "b", "a", "c", "b")))
+		all := locks.All()
+		var names, waited []string
+		for _, lock := range all {
+			names = append(names, lock.Name())
+		}
+		if !slices.Equal(names, []string{"d", "b", "a", "c", "b"}) || all[1] != all[4] {
+			t.Errorf("All: %v, want the lock of each request, one for both requests of b", all)
+		}
+		if locks.Err() != nil || locks.String() != `locks "a", "b", "c", "d" (held)` {
+			t.Errorf("%v, Err %v; want it held", locks, locks.Err())
+		}
+		check.Error(t, "Release", locks.Release(t.Context()))
+		check.Error(t, "Err after Release", locks.Err(), locker.ErrReleased)
+		check.Error(t, "a second Release", locks.Release(t.Context()), locker.ErrReleased)
 		l.wantLog(t, tt.log)
-		var waited []string
 		for _, req := range l.reqs {
 			if !req.NoWait {
 				waited = append(waited, req.Name)
@@ -274,6 +266,11 @@ func TestAcquireAllReportsTheWorst(t *testing.T) {
 		reqs[1].NoWait = true
 		locks, err := locker.AcquireAll(t.Context(), l, reqs)
 		check.Equal(t, "locks", locks, nil)
+		for _, req := range l.reqs {
+			if !req.NoWait || req.MaxWait != 0 {
+				t.Errorf("asked for %+v, want NoWait", req)
+			}
+		}
 		wantName(t, err, "acquire", tt.of)
 		check.Error(t, "AcquireAll", err, tt.want...)
 		l.wantLog(t, "+b -b")
@@ -339,18 +336,6 @@ func TestAcquireAllEndsWhatItGaveBack(t *testing.T) {
 	})
 }
 
-func TestAcquireAllNoWait(t *testing.T) {
-	t.Parallel()
-	l := newJournal()
-	locks := locker.Must(locker.AcquireAll(t.Context(), l, []locker.Request{{Name: "a"}, {Name: "b", NoWait: true}}))
-	for _, req := range l.reqs {
-		if !req.NoWait || req.MaxWait != 0 {
-			t.Errorf("asked for %+v, want NoWait", req)
-		}
-	}
-	check.Error(t, "Release", locks.Release(t.Context()))
-}
-
 // A panic of the Locker, or of a callback of one lock, keeps none from being released.
 func TestLocksAreReleasedOnPanic(t *testing.T) {
 	t.Parallel()
@@ -359,33 +344,20 @@ func TestLocksAreReleasedOnPanic(t *testing.T) {
 	locks.All()[1].AfterDone(func(error) { panic("the callback's") })
 	check.Panics(t, "the callback's", func() { _ = locks.Release(t.Context()) })
 	l.wantLog(t, "+a +b +c -a -b -c")
-
-	l = newJournal()
-	l.before = func(_ context.Context, req locker.Request) error {
-		if req.Name == "b" {
-			panic("the Locker's")
+	for want, end := range map[any]func(){"the Locker's": func() { panic("the Locker's") }, nil: runtime.Goexit} {
+		l := newJournal()
+		l.before = func(_ context.Context, req locker.Request) error {
+			if req.Name == "b" {
+				end()
+			}
+			return nil
 		}
-		return nil
+		check.Equal(t, "panic", inGoroutine(func() {
+			_, err := locker.AcquireAll(t.Context(), l, named("a", "b"))
+			t.Errorf("AcquireAll returned %v", err)
+		}), want)
+		l.wantLog(t, "+a -a")
 	}
-	check.Panics(t, "the Locker's", func() { _, _ = locker.AcquireAll(t.Context(), l, named("a", "b")) })
-	l.wantLog(t, "+a -a")
-
-	l = newJournal()
-	l.before = func(_ context.Context, req locker.Request) error {
-		if req.Name == "b" {
-			runtime.Goexit()
-		}
-		return nil
-	}
-	ended := make(chan bool, 1)
-	go func() {
-		returned := false
-		defer func() { ended <- !returned }()
-		_, _ = locker.AcquireAll(t.Context(), l, named("a", "b"))
-		returned = true
-	}()
-	check.Equal(t, "AcquireAll ends the goroutine", <-ended, true)
-	l.wantLog(t, "+a -a")
 }
 
 // frozen grants locks whose releases are not answered for d.
@@ -459,13 +431,14 @@ func TestDoAll(t *testing.T) {
 		fn            work
 		log           string
 		want, wantNot errs
+		lost          string // the name in the error
 	}
 	check.Each(t, map[string]test{
 		"done":            {fn: returns(nil), log: backward},
-		"failed":          {returns(errWork), backward, errs{errWork}, errs{locker.ErrNotHeld}},
-		"one is lost":     {after(func(l *lockertest.Locker) { l.Expire("b") }), backward, errs{locker.ErrLost}, nil},
-		"one is gone":     {after(func(l *lockertest.Locker) { l.Forget("a") }), backward, errs{locker.ErrLost}, nil},
-		"a release fails": {after(func(l *lockertest.Locker) { l.FailRelease(io.EOF) }), "", errs{io.EOF}, errs{locker.ErrLost}},
+		"failed":          {returns(errWork), backward, errs{errWork}, errs{locker.ErrNotHeld}, ""},
+		"one is lost":     {after(func(l *lockertest.Locker) { l.Expire("b") }), backward, errs{locker.ErrLost}, nil, "b"},
+		"one is gone":     {after(func(l *lockertest.Locker) { l.Forget("a") }), backward, errs{locker.ErrLost}, nil, "a"},
+		"a release fails": {after(func(l *lockertest.Locker) { l.FailRelease(io.EOF) }), "", errs{io.EOF}, errs{locker.ErrLost}, ""},
 		"released by fn": {
 			fn:  func(ctx context.Context, _ *lockertest.Locker, locks *locker.Locks) error { return locks.Release(ctx) },
 			log: backward,
@@ -476,48 +449,27 @@ func TestDoAll(t *testing.T) {
 				defer l.Expire("c")
 				return releaseB(ctx, l, locks)
 			},
-			want: errs{locker.ErrLost}, log: "+a +b +c -a -b -c",
+			want: errs{locker.ErrLost}, log: "+a +b +c -a -b -c", lost: "c",
 		},
 	}, func(t *testing.T, tt test) {
 		l := newJournal()
 		err := locker.DoAll(t.Context(), l, named("c", "a", "b"), func(ctx context.Context, locks *locker.Locks) error {
+			for _, lock := range locks.All() {
+				if owner, _ := lease.OwnerFrom(ctx, lock.Name()); owner != lock.Owner() {
+					t.Errorf("fn's ctx carries owner %q for %v", owner, lock)
+				}
+			}
 			return tt.fn(ctx, l.Locker, locks)
 		})
 		check.Error(t, "DoAll", err, tt.want...)
+		if tt.lost != "" {
+			wantName(t, err, "release", tt.lost)
+		}
 		wantNotError(t, "DoAll", err, tt.wantNot...)
 		if tt.log != "" {
 			l.wantLog(t, tt.log)
 		}
 	})
-}
-
-func TestDoAllNamesTheLost(t *testing.T) {
-	t.Parallel()
-	l := newJournal()
-	err := locker.DoAll(t.Context(), l, named("c", "a", "b"), func(context.Context, *locker.Locks) error {
-		l.Expire("b")
-		return nil
-	})
-	wantName(t, err, "release", "b")
-	err = locker.DoAll(t.Context(), l, named("c", ""), func(context.Context, *locker.Locks) error { return nil })
-	if err == nil || strings.Contains(err.Error(), "AcquireAll") {
-		t.Errorf("DoAll: %v, want an error that does not name AcquireAll", err)
-	}
-}
-
-// fn's ctx carries the owner of each lock for its name.
-func TestDoAllOwners(t *testing.T) {
-	t.Parallel()
-	reqs := []locker.Request{{Name: "a", Owner: "x"}, {Name: "b", Owner: "y"}}
-	err := locker.DoAll(t.Context(), lockertest.New(), reqs, func(ctx context.Context, _ *locker.Locks) error {
-		a, _ := lease.OwnerFrom(ctx, "a")
-		b, _ := lease.OwnerFrom(ctx, "b")
-		if _, other := lease.OwnerFrom(ctx, "c"); a != "x" || b != "y" || other {
-			t.Errorf("owners %q and %q, of another name: %v; want x and y, and none", a, b, other)
-		}
-		return nil
-	})
-	check.Error(t, "DoAll", err)
 }
 
 // journal is a Locker in memory that writes down what is acquired and released, in order.

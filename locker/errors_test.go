@@ -99,6 +99,9 @@ func TestLostError(t *testing.T) {
 	t.Parallel()
 	const gone = " (ended by Break, deleted, expired, or the server lost its data)"
 	renew := func(lock *locker.Lock) { _ = lock.Renew(context.Background(), 0) }
+	marked := func(cause error) func(*locker.Lock) {
+		return func(l *locker.Lock) { l.Hold().MarkLost(cause) }
+	}
 	type test struct {
 		answer error // of the server
 		end    func(lock *locker.Lock)
@@ -106,25 +109,29 @@ func TestLostError(t *testing.T) {
 		want   []error
 	}
 	check.EachInFakeTime(t, map[string]test{
-		"gone at a renewal":   {locker.ErrLost, renew, "its key was gone at the renewal" + gone, nil},
-		"gone at a downgrade": {locker.ErrNotHeld, func(l *locker.Lock) { _ = l.Downgrade(context.Background()) }, "its key was gone at the downgrade" + gone, nil},
-		"gone at an upgrade":  {locker.ErrNotHeld, func(l *locker.Lock) { _ = l.Upgrade(context.Background()) }, "its key was gone at the upgrade" + gone, nil},
-		"gone at a note":      {locker.ErrLost, func(l *locker.Lock) { _ = l.SetNote(context.Background(), "n") }, "its key was gone at the change of its note" + gone, nil},
+		"gone at a renewal":   {locker.ErrLost, renew, ": its key was gone at the renewal" + gone, nil},
+		"gone at a downgrade": {locker.ErrNotHeld, func(l *locker.Lock) { _ = l.Downgrade(context.Background()) }, ": its key was gone at the downgrade" + gone, nil},
+		"gone at an upgrade":  {locker.ErrNotHeld, func(l *locker.Lock) { _ = l.Upgrade(context.Background()) }, ": its key was gone at the upgrade" + gone, nil},
+		"gone at a note":      {locker.ErrLost, func(l *locker.Lock) { _ = l.SetNote(context.Background(), "n") }, ": its key was gone at the change of its note" + gone, nil},
 		"perhaps taken over": {locker.ErrLost, func(l *locker.Lock) { l.Handle(); renew(l) },
-			"its key was gone at the renewal (ended by Break, deleted, expired, taken over by a resume, or the server lost its data)", nil},
-		"another's key": {fmt.Errorf("%w: %w", locker.ErrLost, io.ErrNoProgress), renew, "it was gone at the renewal: " + io.ErrNoProgress.Error(), []error{io.ErrNoProgress}},
-		"never renewed": {nil, func(*locker.Lock) { check.Advance(time.Hour) }, "its Deadline passed before it was renewed", nil},
+			": its key was gone at the renewal (ended by Break, deleted, expired, taken over by a resume, or the server lost its data)", nil},
+		"another's key": {fmt.Errorf("%w: %w", locker.ErrLost, io.ErrNoProgress), renew, ": it was gone at the renewal: " + io.ErrNoProgress.Error(), []error{io.ErrNoProgress}},
+		"never renewed": {nil, func(*locker.Lock) { check.Advance(time.Hour) }, ": its Deadline passed before it was renewed", nil},
 		"not renewed": {nil, func(l *locker.Lock) {
 			l.Hold().ExplainExpiry(fmt.Errorf("it was not renewed by 127.0.0.1:6379: %w", io.EOF))
 			check.Advance(time.Hour)
-		}, "its Deadline passed: it was not renewed by 127.0.0.1:6379: EOF", []error{io.EOF}},
-		"marked": {nil, func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, "EOF", []error{io.EOF}},
+		}, ": its Deadline passed: it was not renewed by 127.0.0.1:6379: EOF", []error{io.EOF}},
+		"marked":             {nil, marked(io.EOF), ": EOF", []error{io.EOF}},
+		"marked, no cause":   {nil, marked(nil), "", nil},
+		"marked by a loss":   {nil, marked(locker.ErrLost), "", nil},
+		"marked by an end":   {nil, marked(locker.ErrNotHeld), "", nil},
+		"marked, loss is in": {nil, marked(errors.Join(io.EOF, locker.ErrLost)), ": EOF\nlock was lost", []error{io.EOF}},
 	}, func(t *testing.T, tt test) {
 		server := refusing(tt.answer)
 		err := locker.Do(t.Context(), grants(server), locker.Request{Name: "leader"}, func(ctx context.Context, lock *locker.Lock) error {
 			tt.end(lock)
 			synctest.Wait()
-			if got, want := fmt.Sprint(context.Cause(ctx)), `holdfast: lock "leader" was lost: `+tt.text; got != want {
+			if got, want := fmt.Sprint(context.Cause(ctx)), `holdfast: lock "leader" was lost`+tt.text; got != want {
 				t.Errorf("Cause %q, want %q", got, want)
 			}
 			check.Error(t, "Cause", context.Cause(ctx), append(tt.want, locker.ErrLost, locker.ErrNotHeld)...)
@@ -133,27 +140,16 @@ func TestLostError(t *testing.T) {
 				t.Errorf("Err %v, a LostError of %q: %v; want the cause", lock.Err(), found.Name, ok)
 			}
 			renewed := lock.Renew(ctx, 0)
-			if got, want := fmt.Sprint(renewed), `holdfast: renew "leader": lock was lost: `+tt.text; got != want {
+			if got, want := fmt.Sprint(renewed), `holdfast: renew "leader": lock was lost`+tt.text; got != want {
 				t.Errorf("Renew %q, want %q", got, want)
 			}
 			return errors.New("fn's own")
 		})
-		if got, want := err.Error(), "fn's own\n"+`holdfast: release "leader": lock was lost: `+tt.text; got != want {
+		if got, want := err.Error(), "fn's own\n"+`holdfast: release "leader": lock was lost`+tt.text; got != want {
 			t.Errorf("Do %q, want %q", got, want)
 		}
 		check.Error(t, "Do", err, append(tt.want, locker.ErrLost)...)
 	})
-}
-
-// A release that fails after the loss says both in one line.
-func TestReleaseThatFailsAfterTheLoss(t *testing.T) {
-	t.Parallel()
-	lock := hold(t, refusing(io.EOF), time.Minute)
-	lock.Hold().MarkLost(io.ErrNoProgress)
-	err := lock.Release(t.Context())
-	check.Error(t, "Release", err, locker.ErrLost, io.EOF, io.ErrNoProgress)
-	want := `holdfast: release "a": holdfast: lock "a" was lost: ` + io.ErrNoProgress.Error() + "; the release of what may be left failed: EOF"
-	check.Equal(t, "Release", err.Error(), want)
 }
 
 // cancelled returns the error of a context that was cancelled because of cause.
@@ -204,13 +200,16 @@ func TestAttemptError(t *testing.T) {
 }
 
 // TestContextErr checks that what the cause of a context says of another lock is kept as text, and
-// that any other cause matches.
+// that any other cause matches. The error reply to another command is not found: its code decides
+// what was executed.
 func TestContextErr(t *testing.T) {
 	t.Parallel()
 	if err := locker.ContextErr(t.Context()); err != nil {
 		t.Errorf("error %v of a context that lasts", err)
 	}
 	errShutdown := errors.New("shutting down")
+	reply, loading := &driver.ServerError{Text: "ERR something else"}, &driver.ServerError{Text: "LOADING loading"}
+	wrongType := &driver.ServerError{Text: "WRONGTYPE wrong kind of value"}
 	of := func(err error) error {
 		return fmt.Errorf("task 3: %w", &locker.OpError{Op: "acquire", Name: "other", Err: err})
 	}
@@ -237,6 +236,9 @@ func TestContextErr(t *testing.T) {
 		"permanent":                          {driver.Permanent(errShutdown), driver.ErrPermanent, false},
 		"a foreign error of another acquire": {of(errShutdown), errShutdown, false},
 		"joined":                             {errors.Join(errShutdown, locker.ErrLost), locker.ErrLost, false},
+		"a reply to another command":         {reply, reply, false},
+		"a reply that nothing was executed":  {loading, loading, false},
+		"a reply of the wrong type":          {wrongType, wrongType, false},
 	}, func(t *testing.T, tt test) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(tt.cause)
@@ -247,18 +249,8 @@ func TestContextErr(t *testing.T) {
 		if !strings.Contains(err.Error(), tt.cause.Error()) {
 			t.Errorf("error %v does not name the cause %q", err, tt.cause)
 		}
-	})
-}
-
-// TestContextErrHidesServerErrors checks that the error reply to another command is not found: what
-// was or was not executed is decided by its code.
-func TestContextErrHidesServerErrors(t *testing.T) {
-	t.Parallel()
-	for _, reply := range []string{"WRONGTYPE wrong kind of value", "LOADING loading", "ERR something else"} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(&driver.ServerError{Text: reply})
-		if err := locker.ContextErr(ctx); driver.CodeOf(err) != "" || driver.NotExecuted(err) {
-			t.Errorf("the reply %q to another command was taken for this one's: %v", reply, err)
+		if driver.CodeOf(err) != "" || driver.NotExecuted(err) {
+			t.Errorf("the reply to another command was taken for this one's: %v", err)
 		}
-	}
+	})
 }

@@ -123,53 +123,34 @@ func TestTokenIsNeverShown(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	t.Parallel()
+	grant := lease.Grant{Name: "a", Owner: "me", Token: secret}
 	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a\nb", Owner: "me", Token: secret, Mode: locker.Shared, Fence: 7}, &fakeLease{})
-	plain := locker.NewLock(t.Context(), lease.Grant{Name: "a", Owner: "me", Token: secret}, &fakeLease{})
-	lost := locker.NewLock(t.Context(), lease.Grant{Name: "a", Owner: "me", Token: secret}, &fakeLease{})
+	plain, lost, released := locker.NewLock(t.Context(), grant, &fakeLease{}), locker.NewLock(t.Context(), grant, &fakeLease{}), locker.NewLock(t.Context(), grant, &fakeLease{})
 	lost.Hold().MarkLost(errors.New("EOF"))
+	check.Error(t, "Release", released.Release(t.Context()))
+	shared := `"a\nb" shared owner "me" fence 7`
+	sharedLog, plainLog := `v.name="a\nb" v.mode=shared v.owner=me v.fence=7`, "v.name=a v.mode=exclusive v.owner=me v.fence=0"
 	for _, tt := range []struct {
-		v    any
-		want string
+		v            any
+		printed, log string
 	}{
-		{lock, `lock "a\nb" shared owner "me" fence 7 (held)`},
-		{plain, `lock "a" exclusive owner "me" (held)`},
-		{lost, `lock "a" exclusive owner "me" (lock was lost: EOF)`},
-		{(*locker.Lock)(nil), "lock (not held)"},
-		{new(locker.Lock), "lock (not held)"},
-		{lock.Hold(), `lock "a\nb" shared owner "me" fence 7 (held)`},
-		{(*locker.Lock)(nil).Hold(), "lock (not held)"},
-		{lock.Handle(), `handle "a\nb" shared owner "me" fence 7`},
-		{locker.Handle{}, "handle (zero)"},
-		{lock.Handle().Grant(), `"a\nb" shared owner "me" fence 7`},
+		{lock, "lock " + shared + " (held)", sharedLog + " v.held=true"},
+		{plain, `lock "a" exclusive owner "me" (held)`, plainLog + " v.held=true"},
+		{lost, `lock "a" exclusive owner "me" (lock was lost: EOF)`, plainLog + " v.held=false"},
+		{released, `lock "a" exclusive owner "me" (lock was released)`, plainLog + " v.held=false"},
+		{(*locker.Lock)(nil), "lock (not held)", "v.held=false"},
+		{new(locker.Lock), "lock (not held)", "v.held=false"},
+		{lock.Hold(), "lock " + shared + " (held)", sharedLog + " v.held=true"},
+		{(*locker.Lock)(nil).Hold(), "lock (not held)", "v.held=false"},
+		{lock.Handle(), "handle " + shared, sharedLog},
+		{locker.Handle{}, "handle (zero)", `v.name="" v.mode=exclusive v.owner="" v.fence=0`},
+		{lock.Handle().Grant(), shared, sharedLog},
 	} {
-		check.Equal(t, "printed", fmt.Sprint(tt.v), tt.want)
-	}
-	if err := plain.Release(t.Context()); err != nil || plain.String() != `lock "a" exclusive owner "me" (lock was released)` {
-		t.Errorf("printed %q after Release: %v", plain.String(), err)
-	}
-}
-
-func TestLogValue(t *testing.T) {
-	t.Parallel()
-	log := func(v any) string {
 		var out bytes.Buffer
-		slog.New(slog.NewTextHandler(&out, nil)).Info("m", "v", v)
-		_, got, _ := strings.Cut(strings.TrimSpace(out.String()), "msg=m ")
-		return got
-	}
-	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Owner: "me", Token: secret, Fence: 7}, &fakeLease{})
-	facts := "v.name=a v.mode=exclusive v.owner=me v.fence=7"
-	for _, tt := range []struct {
-		v    any
-		want string
-	}{
-		{lock, facts + " v.held=true"}, {lock.Hold(), facts + " v.held=true"}, {lock.Handle(), facts}, {lock.Handle().Grant(), facts}, {(*locker.Lock)(nil), "v.held=false"},
-	} {
-		check.Equal(t, "logged", log(tt.v), tt.want)
-	}
-	lock.Hold().MarkLost(nil)
-	if got := log(lock); got != facts+" v.held=false" {
-		t.Errorf("logged %q of a lost lock", got)
+		slog.New(slog.NewTextHandler(&out, nil)).Info("m", "v", tt.v)
+		_, logged, _ := strings.Cut(strings.TrimSpace(out.String()), "msg=m ")
+		check.Equal(t, "printed", fmt.Sprint(tt.v), tt.printed)
+		check.Equal(t, "logged", logged, tt.log)
 	}
 }
 

@@ -220,30 +220,6 @@ func TestLateAnswers(t *testing.T) {
 	}
 }
 
-func TestMarkLost(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		cause error
-		want  []error
-		text  string
-	}{
-		"no cause":              {nil, []error{locker.ErrLost}, ""},
-		"a cause":               {io.EOF, []error{locker.ErrLost, io.EOF}, ": EOF"},
-		"a cause that is loss":  {errors.Join(io.EOF, locker.ErrLost), []error{locker.ErrLost, io.EOF}, ": EOF\nlock was lost"},
-		"loss itself":           {locker.ErrLost, []error{locker.ErrLost}, ""},
-		"a cause that is ended": {locker.ErrNotHeld, []error{locker.ErrLost}, ""},
-	} {
-		l := &fakeLease{}
-		lock := hold(t, l, time.Minute)
-		lock.Hold().MarkLost(tt.cause)
-		check.Error(t, name, lock.Err(), append(tt.want, locker.ErrNotHeld)...)
-		tt.text = `holdfast: lock "a" was lost` + tt.text
-		if lock.Err().Error() != tt.text || len(l.asked()) != 0 {
-			t.Errorf("%s: Err %q, asked %v; want %q and nothing asked", name, lock.Err(), l.asked(), tt.text)
-		}
-	}
-}
-
 func TestWrapLease(t *testing.T) {
 	t.Parallel()
 	inner := &fakeLease{}
@@ -343,19 +319,24 @@ func TestRelease(t *testing.T) {
 		want    []error
 		wantNot []error
 		ended   error
+		text    string
 	}
 	check.EachInFakeTime(t, map[string]test{
-		"held, done":          {nil, nil, nil, nil, locker.ErrReleased},
-		"held, gone":          {nil, locker.ErrNotHeld, []error{locker.ErrLost}, []error{locker.ErrReleased}, locker.ErrReleased},
-		"held, lost, and why": {nil, errors.Join(locker.ErrLost, io.EOF), []error{locker.ErrLost, io.EOF}, nil, locker.ErrReleased},
-		"held, unknown":       {nil, locker.ErrUnknownOutcome, []error{locker.ErrUnknownOutcome}, []error{locker.ErrLost, locker.ErrNotHeld}, locker.ErrReleased},
-		"held, failed":        {nil, io.EOF, []error{io.EOF}, []error{locker.ErrLost}, locker.ErrReleased},
-		"lost, done":          {lost, nil, []error{locker.ErrLost, io.ErrClosedPipe}, nil, locker.ErrLost},
-		"lost, gone":          {lost, locker.ErrNotHeld, []error{locker.ErrLost, io.ErrClosedPipe}, nil, locker.ErrLost},
-		"lost, unknown":       {lost, locker.ErrUnknownOutcome, []error{locker.ErrLost, locker.ErrUnknownOutcome}, nil, locker.ErrLost},
-		"expired, done":       {expired, nil, []error{locker.ErrLost}, nil, locker.ErrLost},
-		"expired, gone":       {expired, locker.ErrNotHeld, []error{locker.ErrLost}, nil, locker.ErrLost},
-		"expired, failed":     {expired, io.EOF, []error{locker.ErrLost, io.EOF}, nil, locker.ErrLost},
+		"held, done":          {nil, nil, nil, nil, locker.ErrReleased, ""},
+		"held, gone":          {nil, locker.ErrNotHeld, []error{locker.ErrLost}, []error{locker.ErrReleased}, locker.ErrReleased, ""},
+		"held, lost, and why": {nil, errors.Join(locker.ErrLost, io.EOF), []error{locker.ErrLost, io.EOF}, nil, locker.ErrReleased, ""},
+		"held, unknown":       {nil, locker.ErrUnknownOutcome, []error{locker.ErrUnknownOutcome}, []error{locker.ErrLost, locker.ErrNotHeld}, locker.ErrReleased, ""},
+		"held, failed":        {nil, io.EOF, []error{io.EOF}, []error{locker.ErrLost}, locker.ErrReleased, ""},
+		"lost, done":          {lost, nil, []error{locker.ErrLost, io.ErrClosedPipe}, nil, locker.ErrLost, ""},
+		"lost, gone":          {lost, locker.ErrNotHeld, []error{locker.ErrLost, io.ErrClosedPipe}, nil, locker.ErrLost, ""},
+		"lost, unknown":       {lost, locker.ErrUnknownOutcome, []error{locker.ErrLost, locker.ErrUnknownOutcome}, nil, locker.ErrLost, ""},
+		"lost, failed": {
+			lost, io.EOF, []error{locker.ErrLost, io.EOF, io.ErrClosedPipe}, nil, locker.ErrLost,
+			`holdfast: release "a": holdfast: lock "a" was lost: ` + io.ErrClosedPipe.Error() + "; the release of what may be left failed: EOF",
+		},
+		"expired, done":   {expired, nil, []error{locker.ErrLost}, nil, locker.ErrLost, ""},
+		"expired, gone":   {expired, locker.ErrNotHeld, []error{locker.ErrLost}, nil, locker.ErrLost, ""},
+		"expired, failed": {expired, io.EOF, []error{locker.ErrLost, io.EOF}, nil, locker.ErrLost, ""},
 	}, func(t *testing.T, tt test) {
 		l := refusing(tt.answer)
 		lock := hold(t, l, time.Minute)
@@ -367,6 +348,9 @@ func TestRelease(t *testing.T) {
 		wantNotError(t, "Release", err, tt.wantNot...)
 		if err != nil {
 			wantOp(t, err, "release")
+		}
+		if tt.text != "" {
+			check.Equal(t, "Release", err.Error(), tt.text)
 		}
 		again := lock.Release(t.Context())
 		check.Error(t, "second Release", again, locker.ErrReleased)

@@ -2,8 +2,10 @@ package locker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,46 +17,23 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-func TestOneReleaseOfMany(t *testing.T) {
-	t.Parallel()
-	for range 200 {
-		l := &fakeLease{}
-		lock := hold(t, l, time.Minute)
-		errs := make(chan error, 4)
-		for range 4 {
-			go func() { errs <- lock.Release(t.Context()) }()
-		}
-		released := 0
-		for range 4 {
-			if err := <-errs; err == nil {
-				released++
-			} else {
-				check.Error(t, "Release", err, locker.ErrReleased)
-			}
-		}
-		if released != 1 || len(l.asked()) != 1 {
-			t.Fatalf("%d released, asked %v; want one", released, l.asked())
-		}
-	}
-}
-
 // Every method at once, for the race detector. Whatever the order, the lock ends once, with one
 // reason, and each callback is told once or taken back.
 func TestLockAllAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 200 {
 		var lost atomic.Int32
+		l := &fakeLease{}
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(context.Context, locktrace.LostInfo) { lost.Add(1) }})
 		ttl := time.Duration(rand.IntN(2000)) * time.Microsecond
 		//realtime:ok it may end at any instant
-		lock := locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, TTL: time.Millisecond, Deadline: time.Now().Add(ttl)}, &fakeLease{})
-		var told, taken atomic.Int32
+		lock := locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, TTL: time.Millisecond, Deadline: time.Now().Add(ttl)}, l)
+		var told, taken, released atomic.Int32
 		var reasons sync.Map
 		work := []func(){
 			func() { _ = lock.Renew(ctx, time.Millisecond) },
 			func() { _ = lock.Renew(ctx, 2*time.Millisecond) },
 			func() { _ = lock.Downgrade(ctx) },
-			func() { _ = lock.Release(ctx) },
 			func() { lock.Hold().MarkLost(nil) },
 			func() { <-lock.Done() },
 			func() {
@@ -68,6 +47,10 @@ func TestLockAllAtOnce(t *testing.T) {
 		}
 		for range 3 {
 			work = append(work, func() {
+				if err := lock.Release(ctx); !errors.Is(err, locker.ErrReleased) {
+					released.Add(1)
+				}
+			}, func() {
 				stop := lock.AfterDone(func(err error) {
 					told.Add(1)
 					reasons.Store(err.Error(), true)
@@ -90,6 +73,10 @@ func TestLockAllAtOnce(t *testing.T) {
 		reasons.Range(func(any, any) bool { n++; return true })
 		if told.Load()+taken.Load() != 3 || n > 1 || lost.Load() > 1 {
 			t.Fatalf("of 3 callbacks %d were told and %d taken back, with %d reasons; Lost %d times", told.Load(), taken.Load(), n, lost.Load())
+		}
+		sent := slices.DeleteFunc(l.asked(), func(op lease.Op) bool { return op.Kind != lease.OpRelease })
+		if released.Load() != 1 || len(sent) != 1 {
+			t.Fatalf("of 3 calls %d released, and %d releases were sent; want one", released.Load(), len(sent))
 		}
 	}
 }

@@ -223,25 +223,18 @@ func TestArguments(t *testing.T) {
 	if calls := l.Calls(); len(calls) != 1 || lock.Err() != nil {
 		t.Errorf("asked for %v, the lock's error is %v; want nothing done", calls, lock.Err())
 	}
+	err := lock.Release(none) // is terminal too
+	wantInvalid(t, "Release", err)
+	wantOp(t, err, "release")
+	if state, _ := l.Inspect(ctx, "a"); state.Held || !errors.Is(lock.Err(), locker.ErrReleased) {
+		t.Errorf("Err %v after a Release without a ctx, held: %v; want it released", lock.Err(), state.Held)
+	}
 	for op, err := range map[string]error{
 		"inspect": inspect(ctx, funcOf(l), "a"), "break": end(ctx, funcOf(l), "a"), "watch": errors.Unwrap(watch(ctx, funcOf(l), "a", 0)),
 	} {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s of a Locker that cannot: %v", op, err)
 		}
-	}
-}
-
-// A Release without a ctx is terminal too.
-func TestReleaseWithoutCtx(t *testing.T) {
-	t.Parallel()
-	l := &fakeLease{}
-	lock := hold(t, l, time.Minute)
-	err := lock.Release(nil) //nolint:staticcheck // nil on purpose
-	wantInvalid(t, "Release", err)
-	wantOp(t, err, "release")
-	if asked := l.asked(); len(asked) != 1 || !errors.Is(lock.Err(), locker.ErrReleased) {
-		t.Errorf("asked %v, Err %v; want one release", asked, lock.Err())
 	}
 }
 

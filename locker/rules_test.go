@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -103,4 +104,66 @@ func TestUntilPoll(t *testing.T) {
 	} {
 		check.Equal(t, what, untilPoll(tc.state, tc.interval), tc.want)
 	}
+}
+
+// skewed is a time whose clocks disagree: it is at wall by the wall clock and at mono by the
+// monotonic one. So is a Deadline after the machine was suspended, when the monotonic clock stood
+// still, or after somebody set the wall clock.
+func skewed(wall, mono time.Time) time.Time {
+	type fields struct { // of time.Time, when it has both clocks
+		wall uint64
+		mono int64
+		loc  *time.Location
+	}
+	(*fields)(unsafe.Pointer(&wall)).mono = (*fields)(unsafe.Pointer(&mono)).mono
+	return wall
+}
+
+// A lock ends by the clock that says less, and its timer goes by that. The times are so far apart that
+// the speed of the machine does not matter.
+func TestLeftByBothClocks(t *testing.T) {
+	t.Parallel()
+	const hour, later = time.Hour, 5 * time.Hour
+	type test struct {
+		wall, mono, left time.Duration
+		ended            bool
+	}
+	check.Each(t, map[string]test{
+		"both ahead":                  {later, later, later, false},
+		"wall clock sooner":           {hour, later, hour, false},
+		"monotonic clock sooner":      {later, hour, hour, false},
+		"suspended past the lease":    {-hour, later, -hour, true},
+		"the wall clock was set back": {later, -hour, -hour, true},
+		"both passed":                 {-hour, -hour, -hour, true},
+	}, func(t *testing.T, tt test) {
+		now := time.Now()
+		l := &lockState{ttl: hour, deadline: skewed(now.Add(tt.wall), now.Add(tt.mono))}
+		check.Equal(t, "left", l.left().Round(hour), tt.left)
+		check.Equal(t, "the timer has passed", l.tick() < 0, tt.ended)
+		check.Equal(t, "expired", l.peek() != nil, tt.ended)
+		l.deadline = now.Add(tt.wall).Round(0)
+		check.Equal(t, "left without a monotonic clock", l.left().Round(hour), tt.wall)
+	})
+}
+
+// Beyond maxReports the oldest report that may be dropped is dropped, and no other.
+func TestReportsAdd(t *testing.T) {
+	t.Parallel()
+	var rs reports
+	var ran []int
+	add := func(i int, droppable bool) { rs.add(report{func() { ran = append(ran, i) }, droppable}) }
+	add(0, false)
+	for i := range maxReports + 1 {
+		add(1+i, true) // the last two drop 1 and 2
+	}
+	check.Equal(t, "reports", len(rs.queue), maxReports)
+	rs.queue[0].run()
+	rs.queue[1].run()
+	rs.queue[maxReports-1].run()
+	check.EqualSlices(t, "the first two and the last", ran, []int{0, 3, maxReports + 1})
+	rs = reports{}
+	for i := range maxReports + 1 {
+		add(i, false)
+	}
+	check.Equal(t, "reports of which none may be dropped", len(rs.queue), maxReports+1)
 }

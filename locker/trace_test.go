@@ -135,35 +135,6 @@ func TestLockIsTraced(t *testing.T) {
 	})
 }
 
-// A loss is reported when it happens, to whoever asked for it: the lock that its holder forgot is
-// the one to hear of.
-func TestLossIsTraced(t *testing.T) {
-	t.Parallel()
-	type test struct {
-		end  func(*testing.T, *locker.Lock)
-		want []error
-		held time.Duration
-	}
-	check.EachInFakeTime(t, map[string]test{
-		"marked":               {func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(io.EOF) }, []error{locker.ErrLost, io.EOF}, 0},
-		"found out by Renew":   {func(t *testing.T, lock *locker.Lock) { _ = lock.Renew(t.Context(), 0) }, []error{locker.ErrLost}, 0},
-		"nobody looks":         {func(*testing.T, *locker.Lock) { check.Advance(time.Hour) }, []error{locker.ErrLost}, time.Minute},
-		"somebody waits":       {func(_ *testing.T, lock *locker.Lock) { <-lock.Done(); check.Advance(1) }, []error{locker.ErrLost}, time.Minute},
-		"found out by Release": {func(t *testing.T, lock *locker.Lock) { check.Advance(time.Hour); _ = lock.Release(t.Context()) }, []error{locker.ErrLost}, time.Minute},
-	}, func(t *testing.T, tt test) {
-		var lost []locktrace.LostInfo
-		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info) }})
-		lock := minute(ctx, refusing(locker.ErrNotHeld))
-		tt.end(t, lock)
-		_ = lock.Err()
-		_ = lock.Release(t.Context())
-		if len(lost) != 1 || lost[0].Name != "a" || lost[0].Strategy != "test" || lost[0].Held != tt.held {
-			t.Fatalf("reported %+v, want one loss after %v", lost, tt.held)
-		}
-		check.Error(t, "reported", lost[0].Err, tt.want...)
-	})
-}
-
 // Who does not trace pays nothing: a Lock is two allocations, and the ctx of an operation another.
 func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 	ctx := context.Background()
@@ -213,36 +184,54 @@ func TestTraceLock(t *testing.T) {
 	})
 }
 
-// However the adding and the end meet, the end is told once.
-func TestTraceLockOfLoss(t *testing.T) {
+// A loss is reported once, when it happens and even if nobody looks: to the Trace of the acquire, and
+// to one that is added before or after the end.
+func TestLossIsTraced(t *testing.T) {
 	t.Parallel()
+	marked := func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }
+	passed := func(*locker.Lock) { check.Advance(time.Hour) }
+	released := func(l *locker.Lock) { _ = l.Release(context.Background()) }
+	both := func(one, other func(*locker.Lock)) func(*locker.Lock) {
+		return func(l *locker.Lock) { one(l); other(l) }
+	}
 	type test struct {
 		before, after func(*locker.Lock)
 		want          []string
+		held          time.Duration // before the loss
 	}
 	check.EachInFakeTime(t, map[string]test{
-		"marked before":        {before: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, want: []string{"Lost"}},
-		"past Deadline before": {before: func(*locker.Lock) { check.Advance(time.Hour) }, want: []string{"Lost"}},
-		"marked after":         {after: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, want: []string{"Lost"}},
-		"nobody looks":         {after: func(*locker.Lock) { check.Advance(time.Hour) }, want: []string{"Lost"}},
-		"released before":      {before: func(l *locker.Lock) { _ = l.Release(context.Background()) }, want: []string{"Released"}},
-		"lost and released before": {
-			before: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF); _ = l.Release(context.Background()) }, want: []string{"Lost", "Released"},
-		},
-		"released after losing":  {after: func(l *locker.Lock) { l.Hold().MarkLost(io.EOF); _ = l.Release(context.Background()) }, want: []string{"Lost", "Released"}},
-		"released after, was ok": {after: func(l *locker.Lock) { _ = l.Release(context.Background()); check.Advance(time.Hour) }, want: []string{"Released"}},
+		"marked before":            {before: marked, want: []string{"Lost"}},
+		"past Deadline before":     {before: passed, want: []string{"Lost"}, held: time.Minute},
+		"marked after":             {after: marked, want: []string{"Lost"}},
+		"nobody looks":             {after: passed, want: []string{"Lost"}, held: time.Minute},
+		"somebody waits":           {after: func(l *locker.Lock) { <-l.Done(); check.Advance(1) }, want: []string{"Lost"}, held: time.Minute},
+		"found out by Renew":       {after: func(l *locker.Lock) { _ = l.Renew(context.Background(), 0) }, want: []string{"Lost", "Renewed"}},
+		"found out by Release":     {after: both(passed, released), want: []string{"Lost", "Released"}, held: time.Minute},
+		"released before":          {before: released, want: []string{"Released"}},
+		"lost and released before": {before: both(marked, released), want: []string{"Lost", "Released"}},
+		"released after losing":    {after: both(marked, released), want: []string{"Lost", "Released"}},
+		"released after, was ok":   {after: both(released, passed), want: []string{"Released"}},
 	}, func(t *testing.T, tt test) {
-		var r recorder
-		lock := hold(t, &fakeLease{}, time.Minute)
+		var made, added recorder
+		var lost []locktrace.LostInfo
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info) }})
+		lock := minute(locktrace.With(ctx, made.trace("")), refusing(locker.ErrNotHeld))
 		if tt.before != nil {
 			tt.before(lock)
 		}
-		lock.Hold().Trace(t.Context(), r.trace(""))
+		lock.Hold().Trace(t.Context(), added.trace(""))
 		if tt.after != nil {
 			tt.after(lock)
 		}
 		synctest.Wait()
-		check.EqualSlices(t, "heard", r.events, tt.want)
+		check.EqualSlices(t, "the added Trace heard", added.events, tt.want)
+		check.EqualSlices(t, "the Trace of the acquire heard", made.events, append([]string{"Acquired"}, tt.want...))
+		for _, info := range lost {
+			if info.Name != "a" || info.Strategy != "test" || info.Held != tt.held {
+				t.Errorf("reported %+v, want a loss after %v", info, tt.held)
+			}
+			check.Error(t, "reported", info.Err, lock.Err(), locker.ErrLost)
+		}
 	})
 }
 
@@ -295,99 +284,6 @@ func (a *answering) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{Deadline: time.Now().Add(op.TTL)}, a.err
 }
 
-// A callback that blocks delays the reports of its own lock and nothing else: neither a renewal by
-// its Hold, nor the reports and the end of other locks, nor the end of the contexts of its own.
-func TestBlockedReports(t *testing.T) { check.InFakeTime(t, blockedReports) }
-
-func blockedReports(t *testing.T) {
-	var told diary
-	free := make(chan struct{})
-	ctx := locktrace.With(t.Context(), &locktrace.Trace{
-		Renewed: func(_ context.Context, info locktrace.RenewedInfo) {
-			if info.Name == "blocked" {
-				<-free
-			}
-			told.notef("%s renewed %v", info.Name, info.Err == nil)
-		},
-		Lost: func(_ context.Context, info locktrace.LostInfo) { told.notef("%s lost", info.Name) },
-	})
-	leases := map[string]*answering{}
-	var locks []*locker.Lock
-	for _, name := range []string{"blocked", "gone", "well"} {
-		leases[name] = new(answering)
-		locks = append(locks, locker.NewLock(ctx, lease.Grant{
-			Name: name, Token: "t", TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
-		}, leases[name]))
-	}
-	blocked, gone, well := locks[0], locks[1], locks[2]
-	var ends []context.Context
-	for _, lock := range locks {
-		lock.AfterDone(func(error) {
-			if lock == gone {
-				<-free
-			}
-			told.notef("%s done", lock.Name())
-		})
-		work, cancel := lock.Context(t.Context())
-		defer cancel()
-		ends = append(ends, work)
-	}
-	leases["gone"].err = locker.ErrNotHeld
-	renew := func() {
-		for _, lock := range locks {
-			_ = lock.Hold().Renew(t.Context())
-		}
-		synctest.Wait()
-	}
-	renew()
-	wantEnded := func(which string, ctx context.Context, want bool) {
-		t.Helper()
-		if (ctx.Err() != nil) != want {
-			t.Errorf("the context of %q has ended: %v", which, ctx.Err())
-		}
-	}
-	wantEnded("gone", ends[1], true)
-	wantEnded("well", ends[2], false)
-	for range 100 {
-		check.Advance(30 * time.Second)
-		renew()
-	}
-	check.Error(t, "blocked", blocked.Err())
-	check.Error(t, "well", well.Err())
-	leases["blocked"].err = locker.ErrNotHeld
-	renew()
-	wantEnded("blocked", ends[0], true)
-	got := told.read()
-	if n := slices.Index(got, "gone lost"); n < 0 || slices.Contains(got, "gone done") || slices.Contains(got, "blocked lost") {
-		t.Errorf("told before it was free: %v", got[:min(len(got), 10)])
-	}
-	if !slices.Contains(got, "blocked done") {
-		t.Error("AfterDone waits for a callback of its lock that blocks")
-	}
-	check.Equal(t, "reported renewals of the other lock", count(got, "well renewed true"), 102)
-	close(free)
-	synctest.Wait()
-	got = slices.DeleteFunc(told.read(), func(s string) bool { return s[:4] != "bloc" || s == "blocked done" })
-	tail := []string{"blocked lost", "blocked renewed false"}
-	if n := len(got); n != 1+63+1 || !slices.Equal(got[n-2:], tail) {
-		t.Errorf("%d reports of the blocked lock, the last %v; want one under way, 63 that waited, and the end %v", n, got[max(n-2, 0):], tail)
-	}
-	want := []string{"gone lost", "gone done", "gone renewed false"}
-	if got := slices.DeleteFunc(told.read(), func(s string) bool { return s[:4] != "gone" }); len(got) < 3 || !slices.Equal(got[:3], want) {
-		t.Errorf("told %v, want %v first", got, want)
-	}
-	_ = well.Release(t.Context())
-}
-
-func count(all []string, s string) (n int) {
-	for _, one := range all {
-		if one == s {
-			n++
-		}
-	}
-	return n
-}
-
 // A callback that panics keeps no other from being called, no context from ending, and no release
 // from being sent.
 func TestPanicInAfterDone(t *testing.T) {
@@ -425,8 +321,8 @@ func TestPanicInAfterDone(t *testing.T) {
 	}
 }
 
-// The events of a lock are reported in order, however slow the callback of one is. Release does not
-// wait for it.
+// The events of a lock are reported in order, however slow the callback of one is. Neither Release
+// nor the end of the lock's contexts waits for it.
 func TestReportsInOrder(t *testing.T) {
 	t.Parallel()
 	renew := func(lock *locker.Lock) { _ = lock.Renew(context.Background(), 0) }
@@ -462,9 +358,12 @@ func TestReportsInOrder(t *testing.T) {
 		})
 		lock := minute(ctx, refusing(locker.ErrNotHeld))
 		lock.AfterDone(func(error) { event("done") })
+		work, cancel := lock.Context(t.Context())
+		defer cancel()
 		go tt.lose(lock)
 		check.Advance(2 * time.Hour)
 		synctest.Wait()
+		check.Error(t, "Cause while the callback blocks", context.Cause(work), locker.ErrLost)
 		released := false
 		go func() { _ = lock.Release(t.Context()); released = true }()
 		synctest.Wait()
