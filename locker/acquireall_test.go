@@ -116,7 +116,8 @@ func slowly(d time.Duration) func(context.Context, locker.Request) error {
 }
 
 // If one cannot be acquired, or one is lost meanwhile, the others are released. The shortest
-// MaxWait bounds the whole call, and a loss ends it.
+// MaxWait bounds the whole call, and a loss ends it. The error tells of what may have been left
+// behind, rather than of a refusal.
 func TestAcquireAllOrNone(t *testing.T) {
 	t.Parallel()
 	type errs []error
@@ -152,9 +153,19 @@ func TestAcquireAllOrNone(t *testing.T) {
 	fails := func(err error) before {
 		return ofB(func(context.Context, *journal, func(), locker.Request) error { return err })
 	}
+	// tries answers the first try of each name by errs, and the acquires that wait with then.
+	tries := func(errs map[string]error, then error) before {
+		return func(_ context.Context, l *journal, _ func(), req locker.Request) error {
+			if !req.NoWait {
+				return then
+			}
+			return errs[req.Name]
+		}
+	}
 	bounded := []locker.Request{{Name: "c", MaxWait: time.Hour}, {Name: "a"}, {Name: "b", MaxWait: time.Second}}
 	ends := []locker.Request{{Name: "a", TTL: time.Second}, {Name: "b"}}
-	refused := &locker.ContentionError{Name: "b", Owner: "other"}
+	once := []locker.Request{{Name: "a"}, {Name: "b", NoWait: true}, {Name: "c"}}
+	refused, unknown, permanent := &locker.ContentionError{Name: "b", Owner: "other"}, locker.ErrUnknownOutcome, driver.Permanent(io.EOF)
 	type test struct {
 		reqs          []locker.Request
 		before        before // each acquire
@@ -162,26 +173,34 @@ func TestAcquireAllOrNone(t *testing.T) {
 		took          time.Duration
 		log           string
 		want, wantNot errs
+		first         bool // the error tells of the first try of b
 	}
 	check.EachInFakeTime(t, map[string]test{
-		"an error that may pass":      {named("c", "b", "a"), fails(io.EOF), "b", 0, "+a +c -a -c", errs{io.EOF}, nil},
-		"a permanent error":           {named("c", "b", "a"), fails(driver.Permanent(io.EOF)), "b", 0, "+a +c -a -c", errs{io.EOF}, nil},
-		"MaxWait in the first try":    {bounded, ofB(slow(time.Hour)), "b", time.Second, "+a +c -a -c", errs{locker.ErrMaxWait}, nil},
-		"MaxWait in the third":        {bounded, waiting(slow(400 * time.Millisecond)), "c", time.Second, "+a +b -a -b", errs{locker.ErrMaxWait}, nil},
-		"MaxWait before the third":    {bounded, waiting(slow(500 * time.Millisecond)), "c", time.Second, "+a +b -a -b", errs{locker.ErrMaxWait}, nil},
-		"MaxWait in the first":        {bounded, waiting(slow(time.Hour)), "a", time.Second, "", errs{locker.ErrMaxWait}, nil},
-		"lost in the first try":       {ends, ofB(lost(refused)), "a", time.Second, "+a -a", errs{locker.ErrLost}, errs{locker.ErrNotAcquired, context.Canceled}},
-		"lost":                        {ends, ofB(waiting(lost(refused))), "a", time.Second, "+a -a", errs{locker.ErrLost}, errs{locker.ErrNotAcquired, context.Canceled}},
-		"lost, the next unknown":      {ends, ofB(waiting(lost(locker.ErrUnknownOutcome))), "a", time.Second, "+a -a", errs{locker.ErrLost, locker.ErrUnknownOutcome}, nil},
-		"lost, the first try unknown": {ends, ofB(lost(locker.ErrUnknownOutcome)), "a", time.Second, "+a -a", errs{locker.ErrLost, locker.ErrUnknownOutcome}, nil},
+		"an error that may pass":      {named("c", "b", "a"), fails(io.EOF), "b", 0, "+a +c -a -c", errs{io.EOF}, nil, false},
+		"a permanent error":           {named("c", "b", "a"), fails(permanent), "b", 0, "+a +c -a -c", errs{io.EOF}, nil, false},
+		"MaxWait in the first try":    {bounded, ofB(slow(time.Hour)), "b", time.Second, "+a +c -a -c", errs{locker.ErrMaxWait}, nil, false},
+		"MaxWait in the third":        {bounded, waiting(slow(400 * time.Millisecond)), "c", time.Second, "+a +b -a -b", errs{locker.ErrMaxWait}, nil, false},
+		"MaxWait before the third":    {bounded, waiting(slow(500 * time.Millisecond)), "c", time.Second, "+a +b -a -b", errs{locker.ErrMaxWait}, nil, false},
+		"MaxWait in the first":        {bounded, waiting(slow(time.Hour)), "a", time.Second, "", errs{locker.ErrMaxWait}, nil, false},
+		"lost in the first try":       {ends, ofB(lost(refused)), "a", time.Second, "+a -a", errs{locker.ErrLost}, errs{locker.ErrNotAcquired, context.Canceled}, false},
+		"lost":                        {ends, ofB(waiting(lost(refused))), "a", time.Second, "+a -a", errs{locker.ErrLost}, errs{locker.ErrNotAcquired, context.Canceled}, false},
+		"lost, the next unknown":      {ends, ofB(waiting(lost(locker.ErrUnknownOutcome))), "a", time.Second, "+a -a", errs{locker.ErrLost, locker.ErrUnknownOutcome}, nil, false},
+		"lost, the first try unknown": {ends, ofB(lost(locker.ErrUnknownOutcome)), "a", time.Second, "+a -a", errs{locker.ErrLost, locker.ErrUnknownOutcome}, nil, false},
 		"lost after the caller gave up": {ends, ofB(func(ctx context.Context, l *journal, cancel func(), req locker.Request) error {
 			defer cancel()
 			return lost(fmt.Errorf("%w: %w", refused, context.Canceled))(ctx, l, cancel, req)
-		}), "b", time.Second, "+a -a", errs{locker.ErrNotAcquired, context.Canceled}, errs{locker.ErrLost}},
+		}), "b", time.Second, "+a -a", errs{locker.ErrNotAcquired, context.Canceled}, errs{locker.ErrLost}, false},
+		"two refusals, no wait":        {once, tries(map[string]error{"a": refused, "c": refused}, nil), "a", 0, "+b -b", errs{refused}, nil, false},
+		"a refusal and an unknown":     {once, tries(map[string]error{"a": refused, "c": unknown}, nil), "c", 0, "+b -b", errs{unknown}, nil, false},
+		"a refusal and a permanent":    {once, tries(map[string]error{"a": refused, "c": permanent}, nil), "c", 0, "+b -b", errs{io.EOF}, nil, false},
+		"an unknown and a permanent":   {once, tries(map[string]error{"a": unknown, "c": permanent}, nil), "c", 0, "+b -b", errs{io.EOF, unknown}, nil, false},
+		"unknown, then another failed": {named("a", "b"), tries(map[string]error{"a": refused, "b": unknown}, io.EOF), "a", 0, "", errs{io.EOF, unknown}, nil, true},
+		// A refusal of another name stays a refusal.
+		"unknown, then another refused": {named("a", "b"), tries(map[string]error{"a": refused, "b": unknown}, refused), "a", 0, "", errs{refused}, errs{unknown}, true},
 		"lost, not noticed by the next": {named("a", "b"), ofB(waiting(func(_ context.Context, l *journal, _ func(), _ locker.Request) error {
 			l.Expire("a")
 			return nil
-		})), "a", 0, "+a +b -a -b", errs{locker.ErrLost}, nil},
+		})), "a", 0, "+a +b -a -b", errs{locker.ErrLost}, nil, false},
 	}, func(t *testing.T, tt test) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -193,8 +212,16 @@ func TestAcquireAllOrNone(t *testing.T) {
 		}
 		check.Error(t, "AcquireAll", err, tt.want...)
 		wantNotError(t, "AcquireAll", err, tt.wantNot...)
+		if first := `(the first try: holdfast: acquire "b"`; strings.Contains(err.Error(), first) != tt.first {
+			t.Errorf("AcquireAll: %v; want %q in it: %v", err, first, tt.first)
+		}
 		wantName(t, err, "acquire", tt.of)
 		l.wantLog(t, tt.log)
+		for _, req := range l.reqs {
+			if &tt.reqs[0] == &once[0] && (!req.NoWait || req.MaxWait != 0) {
+				t.Errorf("asked for %+v, want NoWait", req)
+			}
+		}
 	})
 }
 
@@ -240,71 +267,6 @@ func TestAcquireAllAfterARefusal(t *testing.T) {
 			}
 		}
 		check.Equal(t, "the names in the order in which they were waited for", strings.Join(waited, " "), tt.waited)
-	})
-}
-
-// A call that does not wait reports what may have left something behind, rather than a refusal.
-func TestAcquireAllReportsTheWorst(t *testing.T) {
-	t.Parallel()
-	refused, unknown, permanent := &locker.ContentionError{Name: "a"}, locker.ErrUnknownOutcome, driver.Permanent(io.EOF)
-	type test struct {
-		a, c error
-		of   string
-		want []error
-	}
-	check.Each(t, map[string]test{
-		"two refusals":           {refused, refused, "a", []error{refused}},
-		"one of unknown outcome": {refused, unknown, "c", []error{unknown}},
-		"a permanent one":        {refused, permanent, "c", []error{io.EOF}},
-		"both":                   {unknown, permanent, "c", []error{io.EOF, unknown}},
-	}, func(t *testing.T, tt test) {
-		l := newJournal()
-		l.before = func(_ context.Context, req locker.Request) error {
-			return map[string]error{"a": tt.a, "c": tt.c}[req.Name]
-		}
-		reqs := named("a", "b", "c")
-		reqs[1].NoWait = true
-		locks, err := locker.AcquireAll(t.Context(), l, reqs)
-		check.Equal(t, "locks", locks, nil)
-		for _, req := range l.reqs {
-			if !req.NoWait || req.MaxWait != 0 {
-				t.Errorf("asked for %+v, want NoWait", req)
-			}
-		}
-		wantName(t, err, "acquire", tt.of)
-		check.Error(t, "AcquireAll", err, tt.want...)
-		l.wantLog(t, "+b -b")
-	})
-}
-
-// The error of a call that waits also tells of a first try of unknown outcome. A refusal of another
-// name stays a refusal.
-func TestAcquireAllAfterAnUnknownOutcome(t *testing.T) {
-	t.Parallel()
-	refused := &locker.ContentionError{Name: "a"}
-	type test struct {
-		then    error // of the acquire of a that waits
-		unknown bool
-	}
-	check.Each(t, map[string]test{
-		"refused": {refused, false},
-		"failed":  {io.EOF, true},
-	}, func(t *testing.T, tt test) {
-		l := newJournal()
-		l.before = func(_ context.Context, req locker.Request) error {
-			switch {
-			case req.NoWait && req.Name == "a":
-				return refused
-			case req.NoWait && req.Name == "b":
-				return locker.ErrUnknownOutcome
-			}
-			return tt.then
-		}
-		_, err := locker.AcquireAll(t.Context(), l, named("a", "b"))
-		wantName(t, err, "acquire", "a")
-		check.Error(t, "AcquireAll", err, tt.then)
-		check.Equal(t, "it matches ErrUnknownOutcome", errors.Is(err, locker.ErrUnknownOutcome), tt.unknown)
-		check.Equal(t, "it tells of b", strings.Contains(err.Error(), `(the first try: holdfast: acquire "b"`), true)
 	})
 }
 

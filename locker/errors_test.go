@@ -74,25 +74,6 @@ func TestOpError(t *testing.T) {
 	}
 }
 
-// However many layers an error passes, one OpError wraps it, and the client's own is reachable.
-func TestErrorsAreWrappedOnce(t *testing.T) {
-	t.Parallel()
-	client := &driver.ServerError{Text: "READONLY no", Err: io.EOF}
-	inner := &locker.OpError{Op: "renew", Name: "node", Err: client}
-	for name, below := range map[string]error{"plain": client, "wrapped below": inner, "deep below": fmt.Errorf("quorum: %w", inner)} {
-		lock := hold(t, refusing(below), time.Minute)
-		for what, err := range map[string]error{"Renew": lock.Renew(t.Context(), 0), "Release": lock.Release(t.Context())} {
-			if n := strings.Count(err.Error(), "holdfast: "); n != 1 {
-				t.Errorf("%s, %s: %q is wrapped %d times", name, what, err, n)
-			}
-			se, ok := errors.AsType[*driver.ServerError](err)
-			if !ok || se != client || !errors.Is(err, io.EOF) {
-				t.Errorf("%s, %s: the client's error is lost in %q", name, what, err)
-			}
-		}
-	}
-}
-
 // The error of a lost lock names the lock, how it was lost, and the last error; what wraps it names
 // the lock once.
 func TestLostError(t *testing.T) {

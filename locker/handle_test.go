@@ -1,7 +1,6 @@
 package locker_test
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"math"
@@ -14,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 var handleForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
@@ -154,29 +152,6 @@ func FuzzParseHandle(f *testing.F) {
 }
 
 // What strategies that are made of other Lockers need.
-
-func TestWithoutTrace(t *testing.T) {
-	t.Parallel()
-	type key struct{}
-	plain := context.WithValue(t.Context(), key{}, "value")
-	if locktrace.Without(plain) != plain {
-		t.Error("a ctx without a Trace is made another")
-	}
-	told := 0
-	traced := locktrace.With(plain, &locktrace.Trace{Acquired: func(context.Context, locktrace.AcquiredInfo) { told++ }})
-	masked := locktrace.Without(traced)
-	if locktrace.From(masked) != nil || masked.Value(key{}) != "value" {
-		t.Errorf("Trace %v, value %v", locktrace.From(masked), masked.Value(key{}))
-	}
-	locker.NewLock(masked, lease.Grant{Name: "a", Token: secret}, &fakeLease{})
-	if told != 0 {
-		t.Error("a lock reported to a Trace that was taken away")
-	}
-	other := &locktrace.Trace{}
-	if got := locktrace.From(locktrace.With(masked, other)); got != other {
-		t.Error("a Trace after that is not the one that was given")
-	}
-}
 
 // tokened is a lease whose token changes.
 type tokened struct {

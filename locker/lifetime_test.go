@@ -120,37 +120,6 @@ func TestAfterDone(t *testing.T) {
 	})
 }
 
-// Whoever is first to find the Deadline passed, the timer or a method, tells those who wait; and
-// once.
-func TestWhoeverFindsTheEndTells(t *testing.T) {
-	t.Parallel()
-	check.Each(t, map[string]func(context.Context, *locker.Lock){
-		"Err":       func(_ context.Context, lock *locker.Lock) { _ = lock.Err() },
-		"Done":      func(_ context.Context, lock *locker.Lock) { lock.Done() },
-		"AfterDone": func(_ context.Context, lock *locker.Lock) { lock.AfterDone(func(error) {}) },
-		"Context":   func(ctx context.Context, lock *locker.Lock) { _, cancel := lock.Context(ctx); cancel() },
-		"Renew":     func(ctx context.Context, lock *locker.Lock) { _ = lock.Renew(ctx, 0) },
-		"Release":   func(ctx context.Context, lock *locker.Lock) { _ = lock.Release(ctx) },
-		"MarkLost":  func(_ context.Context, lock *locker.Lock) { lock.Hold().MarkLost(nil) },
-	}, func(t *testing.T, look func(context.Context, *locker.Lock)) {
-		for range 50 {
-			synctest.Test(t, func(t *testing.T) {
-				lock := hold(t, &fakeLease{}, time.Second)
-				told := make(chan error, 2)
-				lock.AfterDone(func(err error) { told <- err })
-				timer := time.NewTimer(time.Second) // the same instant as the lock's
-				<-timer.C
-				look(t.Context(), lock)
-				check.Advance(time.Hour)
-				if len(told) != 1 {
-					t.Fatalf("told %d times, want once", len(told))
-				}
-				check.Error(t, "told", <-told, locker.ErrLost)
-			})
-		}
-	})
-}
-
 func TestContext(t *testing.T) {
 	t.Parallel()
 	type key struct{}

@@ -25,72 +25,19 @@ type recorder struct {
 	ctx    context.Context //nolint:containedctx // what was reported with
 }
 
-// trace is a Trace of r whose events have a prefix.
-func (r *recorder) trace(prefix string) *locktrace.Trace {
+// trace is a Trace of r.
+func (r *recorder) trace() *locktrace.Trace {
 	t := new(locktrace.Trace)
-	eachEvent(t, func(name string, event reflect.Value) {
-		event.Set(reflect.MakeFunc(event.Type(), func(args []reflect.Value) []reflect.Value {
-			r.events, r.last = append(r.events, prefix+name), args[1].Interface()
+	v := reflect.ValueOf(t).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		v.Field(i).Set(reflect.MakeFunc(v.Field(i).Type(), func(args []reflect.Value) []reflect.Value {
+			r.events, r.last = append(r.events, name), args[1].Interface()
 			r.ctx, _ = reflect.TypeAssert[context.Context](args[0])
 			return nil
 		}))
-	})
+	}
 	return t
-}
-
-// eachEvent calls f with each field of t.
-func eachEvent(t *locktrace.Trace, f func(name string, event reflect.Value)) {
-	v := reflect.ValueOf(t).Elem()
-	for i := range v.NumField() {
-		f(v.Type().Field(i).Name, v.Field(i))
-	}
-}
-
-func TestWithTrace(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	if locktrace.From(ctx) != nil {
-		t.Error("a Trace in a ctx without")
-	}
-	if locktrace.With(ctx, nil) != ctx {
-		t.Error("WithTrace of nil makes another ctx")
-	}
-	var r recorder
-	one := locktrace.With(ctx, r.trace("1 "))
-	both := locktrace.With(locktrace.With(one, nil), r.trace("2 "))
-	three := locktrace.With(both, r.trace("3 "))
-	for _, tt := range []struct {
-		ctx   context.Context
-		order []string // the newest first
-	}{{one, []string{"1 "}}, {both, []string{"2 ", "1 "}}, {three, []string{"3 ", "2 ", "1 "}}} {
-		r.events = nil
-		var want []string
-		eachEvent(locktrace.From(tt.ctx), func(name string, event reflect.Value) {
-			event.Call([]reflect.Value{reflect.ValueOf(tt.ctx), reflect.Zero(event.Type().In(1))})
-			for _, prefix := range tt.order {
-				want = append(want, prefix+name)
-			}
-		})
-		check.EqualSlices(t, "events", r.events, want)
-	}
-}
-
-// Where only one of two traces wants an event, it gets it once; where none does, the composed Trace
-// has none.
-func TestWithTraceOfParts(t *testing.T) {
-	t.Parallel()
-	var r recorder
-	outer, inner := r.trace("o "), r.trace("i ")
-	outer.Acquired, outer.Lost, inner.Released, inner.Lost = nil, nil, nil, nil
-	got := locktrace.From(locktrace.With(locktrace.With(t.Context(), outer), inner))
-	got.Acquired(t.Context(), locktrace.AcquiredInfo{})
-	got.Released(t.Context(), locktrace.ReleasedInfo{})
-	if want := []string{"i Acquired", "o Released"}; !slices.Equal(r.events, want) || got.Lost != nil {
-		t.Errorf("events %v, Lost is there: %v; want %v and none", r.events, got.Lost != nil, want)
-	}
-	if outer.Acquired != nil || inner.Released != nil {
-		t.Error("composing changed a Trace of the caller")
-	}
 }
 
 func TestLockIsTraced(t *testing.T) {
@@ -103,7 +50,7 @@ func TestLockIsTraced(t *testing.T) {
 		start := time.Now()
 		deadline := start.Add(time.Minute)
 		l := &fakeLease{}
-		lock := locker.NewLock(locktrace.With(ctx, r.trace("")), lease.Grant{
+		lock := locker.NewLock(locktrace.With(ctx, r.trace()), lease.Grant{
 			Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7,
 		}, l)
 		cancel()
@@ -162,10 +109,10 @@ func TestTraceLock(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		type key struct{}
 		var made, added recorder
-		lock := minute(locktrace.With(t.Context(), made.trace("")), &fakeLease{})
+		lock := minute(locktrace.With(t.Context(), made.trace()), &fakeLease{})
 		check.Advance(time.Second)
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
-		lock.Hold().Trace(ctx, added.trace(""))
+		lock.Hold().Trace(ctx, added.trace())
 		cancel()
 		check.Error(t, "Renew", lock.Renew(t.Context(), 0))
 		check.Error(t, "Renew of its Hold", lock.Hold().Renew(t.Context()))
@@ -215,11 +162,11 @@ func TestLossIsTraced(t *testing.T) {
 		var made, added recorder
 		var lost []locktrace.LostInfo
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info) }})
-		lock := minute(locktrace.With(ctx, made.trace("")), refusing(locker.ErrNotHeld))
+		lock := minute(locktrace.With(ctx, made.trace()), refusing(locker.ErrNotHeld))
 		if tt.before != nil {
 			tt.before(lock)
 		}
-		lock.Hold().Trace(t.Context(), added.trace(""))
+		lock.Hold().Trace(t.Context(), added.trace())
 		if tt.after != nil {
 			tt.after(lock)
 		}
@@ -374,25 +321,6 @@ func TestReportsInOrder(t *testing.T) {
 		synctest.Wait()
 		check.EqualSlices(t, "reported", events.read(), tt.want)
 	})
-}
-
-// A callback may release its own lock.
-func TestReleaseInLost(t *testing.T) {
-	t.Parallel()
-	var events diary
-	var lock *locker.Lock
-	ctx := locktrace.With(t.Context(), &locktrace.Trace{
-		Lost: func(context.Context, locktrace.LostInfo) {
-			_ = lock.Release(context.Background())
-			events.notef("lost")
-		},
-		Released: func(context.Context, locktrace.ReleasedInfo) { events.notef("released") },
-	})
-	lock = locker.NewLock(ctx, lease.Grant{Name: "a", Token: "t"}, &fakeLease{})
-	lock.Hold().MarkLost(nil)
-	if got, want := events.read(), []string{"lost", "released"}; !slices.Equal(got, want) {
-		t.Errorf("reported %v, want %v", got, want)
-	}
 }
 
 // TestAfterDoneBesideABlockedCallback checks that a callback that blocks does not keep AfterDone

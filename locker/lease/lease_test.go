@@ -3,6 +3,8 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -68,4 +70,78 @@ func TestFind(t *testing.T) {
 			t.Errorf("found: %v, want %v", ok, tt.found)
 		}
 	})
+}
+
+// The owner that was set last wins. One that was set for a name is that of this name only.
+func TestOwnerFrom(t *testing.T) {
+	t.Parallel()
+	all := func(owner string) func(context.Context) context.Context {
+		return func(ctx context.Context) context.Context { return lease.WithOwner(ctx, "", owner) }
+	}
+	under := func(name, owner string) func(context.Context) context.Context {
+		return func(ctx context.Context) context.Context { return lease.WithOwner(ctx, name, owner) }
+	}
+	type steps []func(context.Context) context.Context
+	type test struct {
+		said steps
+		a, b string // the owners for names "a" and "b"; "": none
+	}
+	check.Each(t, map[string]test{
+		"nothing":                    {nil, "", ""},
+		"all":                        {steps{all("o")}, "o", "o"},
+		"all twice":                  {steps{all("o"), all("p")}, "p", "p"},
+		"taken away":                 {steps{all("o"), all("")}, "", ""},
+		"one name":                   {steps{under("a", "o")}, "o", ""},
+		"two names":                  {steps{under("a", "o"), under("b", "p")}, "o", "p"},
+		"one name twice":             {steps{under("a", "o"), under("a", "p")}, "p", ""},
+		"one name under all":         {steps{all("o"), under("a", "p")}, "p", "o"},
+		"all under one name":         {steps{under("a", "p"), all("o")}, "o", "o"},
+		"taken away under one name":  {steps{under("a", "p"), all("")}, "", ""},
+		"one name after taking away": {steps{all("o"), all(""), under("a", "p")}, "p", ""},
+		"names around another":       {steps{under("a", "o"), under("b", "p"), under("b", "q")}, "o", "q"},
+	}, func(t *testing.T, tt test) {
+		ctx := t.Context()
+		for _, say := range tt.said {
+			ctx = say(ctx) //nolint:fatcontext // how deep it goes is the point
+		}
+		for name, want := range map[string]string{"a": tt.a, "b": tt.b} {
+			if got, ok := lease.OwnerFrom(ctx, name); got != want || ok != (want != "") {
+				t.Errorf("OwnerFrom(%q) = %q, %v; want %q", name, got, ok, want)
+			}
+		}
+	})
+}
+
+func TestNewToken(t *testing.T) {
+	t.Parallel()
+	form := regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`)
+	seen := map[string]bool{}
+	for range 1000 {
+		token := lease.NewToken()
+		if !form.MatchString(token) || len(token) != lease.TokenLen || seen[token] {
+			t.Fatalf("token %q, want 22 fresh letters, digits, - or _", token)
+		}
+		seen[token] = true
+	}
+	// Every place takes many values: nothing of the 128 bits is fixed but two in the last place.
+	for place := range lease.TokenLen {
+		values := map[byte]bool{}
+		for token := range seen {
+			values[token[place]] = true
+		}
+		if most := 64; place == lease.TokenLen-1 && len(values) != 4 || place < lease.TokenLen-1 && len(values) < most-8 {
+			t.Errorf("place %d takes %d values", place, len(values))
+		}
+	}
+}
+
+func TestStrings(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[fmt.Stringer]string{
+		lease.Exclusive: "exclusive", lease.Shared: "shared", lease.Mode(7): "Mode(7)",
+		lease.OpRenew: "renew", lease.OpRelease: "release", lease.OpConvert: "convert", lease.OpRaiseFence: "raise fence",
+		lease.OpKind(0): "unknown operation", lease.OpKind(9): "unknown operation",
+	} {
+		check.Equal(t, fmt.Sprintf("%T", value), value.String(), want)
+	}
 }

@@ -1,0 +1,99 @@
+package locktrace_test
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+// recorder is the names of the events that were reported.
+type recorder []string
+
+// trace is a Trace of r whose events have a prefix.
+func (r *recorder) trace(prefix string) *locktrace.Trace {
+	t := new(locktrace.Trace)
+	eachEvent(t, func(name string, event reflect.Value) {
+		event.Set(reflect.MakeFunc(event.Type(), func([]reflect.Value) []reflect.Value {
+			*r = append(*r, prefix+name)
+			return nil
+		}))
+	})
+	return t
+}
+
+// eachEvent calls f with each field of t.
+func eachEvent(t *locktrace.Trace, f func(name string, event reflect.Value)) {
+	v := reflect.ValueOf(t).Elem()
+	for i := range v.NumField() {
+		f(v.Type().Field(i).Name, v.Field(i))
+	}
+}
+
+func TestWithTrace(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	if locktrace.From(ctx) != nil {
+		t.Error("a Trace in a ctx without")
+	}
+	if locktrace.With(ctx, nil) != ctx {
+		t.Error("WithTrace of nil makes another ctx")
+	}
+	var r recorder
+	one := locktrace.With(ctx, r.trace("1 "))
+	both := locktrace.With(locktrace.With(one, nil), r.trace("2 "))
+	three := locktrace.With(both, r.trace("3 "))
+	for _, tt := range []struct {
+		ctx   context.Context
+		order []string // the newest first
+	}{{one, []string{"1 "}}, {both, []string{"2 ", "1 "}}, {three, []string{"3 ", "2 ", "1 "}}} {
+		r = nil
+		var want []string
+		eachEvent(locktrace.From(tt.ctx), func(name string, event reflect.Value) {
+			event.Call([]reflect.Value{reflect.ValueOf(tt.ctx), reflect.Zero(event.Type().In(1))})
+			for _, prefix := range tt.order {
+				want = append(want, prefix+name)
+			}
+		})
+		check.EqualSlices(t, "events", r, want)
+	}
+}
+
+// Where only one of two traces wants an event, it gets it once; where none does, the composed Trace
+// has none.
+func TestWithTraceOfParts(t *testing.T) {
+	t.Parallel()
+	var r recorder
+	outer, inner := r.trace("o "), r.trace("i ")
+	outer.Acquired, outer.Lost, inner.Released, inner.Lost = nil, nil, nil, nil
+	got := locktrace.From(locktrace.With(locktrace.With(t.Context(), outer), inner))
+	got.Acquired(t.Context(), locktrace.AcquiredInfo{})
+	got.Released(t.Context(), locktrace.ReleasedInfo{})
+	if want := []string{"i Acquired", "o Released"}; !slices.Equal(r, want) || got.Lost != nil {
+		t.Errorf("events %v, Lost is there: %v; want %v and none", r, got.Lost != nil, want)
+	}
+	if outer.Acquired != nil || inner.Released != nil {
+		t.Error("composing changed a Trace of the caller")
+	}
+}
+
+func TestWithoutTrace(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	plain := context.WithValue(t.Context(), key{}, "value")
+	if locktrace.Without(plain) != plain {
+		t.Error("a ctx without a Trace is made another")
+	}
+	traced := locktrace.With(plain, &locktrace.Trace{})
+	masked := locktrace.Without(traced)
+	if locktrace.From(masked) != nil || masked.Value(key{}) != "value" {
+		t.Errorf("Trace %v, value %v", locktrace.From(masked), masked.Value(key{}))
+	}
+	other := &locktrace.Trace{}
+	if got := locktrace.From(locktrace.With(masked, other)); got != other {
+		t.Error("a Trace after that is not the one that was given")
+	}
+}
