@@ -34,6 +34,7 @@ func TestAcquireAllMerges(t *testing.T) {
 		"one is fenced":         {locker.Request{}, locker.Request{Fenced: true}, locker.Request{Fenced: true}},
 		"TTLs":                  {locker.Request{TTL: time.Second}, locker.Request{TTL: time.Minute}, locker.Request{TTL: time.Minute}},
 		"a TTL and none":        {locker.Request{TTL: time.Second}, locker.Request{}, locker.Request{TTL: time.Second}},
+		"a MinHold and a TTL":   {locker.Request{MinHold: time.Hour}, locker.Request{TTL: time.Minute}, locker.Request{MinHold: time.Hour, TTL: time.Hour}},
 		"an owner and none":     {locker.Request{}, locker.Request{Owner: "me"}, locker.Request{Owner: "me"}},
 		"one owner":             {locker.Request{Owner: "me"}, locker.Request{Owner: "me"}, locker.Request{Owner: "me"}},
 		"notes":                 {locker.Request{Note: "1"}, locker.Request{Note: "2"}, locker.Request{Note: "1"}},

@@ -164,39 +164,23 @@ func TestTry(t *testing.T) {
 		"an outage":                        {t.Context(), io.EOF, nil, false, []error{io.EOF}},
 		"unknown":                          {t.Context(), locker.ErrUnknownOutcome, nil, false, []error{locker.ErrUnknownOutcome}},
 	}, func(t *testing.T, tt test) {
-		l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			if tt.acquire != nil {
-				return nil, tt.acquire
-			}
-			return grants(&fakeLease{}).Acquire(ctx, req)
-		})
-		ran, err := locker.Try(tt.ctx, l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return tt.fn })
-		check.Equal(t, "ran", ran, tt.ran)
-		check.Error(t, "Try", err, tt.want...)
-	})
-}
-
-// Try does not wait, but where it was told for how long.
-func TestTryAsks(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		req  locker.Request
-		want bool // NoWait
-	}{
-		{locker.Request{}, true},
-		{locker.Request{NoWait: true}, true},
-		{locker.Request{MaxWait: time.Second}, false},
-		{locker.Request{MaxWait: time.Second, NoWait: true}, true},
-	} {
-		var got locker.Request
-		_, _ = locker.Try(t.Context(), locker.Func(func(_ context.Context, req locker.Request) (*locker.Lock, error) {
-			got = req
-			return nil, io.EOF
-		}), tt.req, func(context.Context, *locker.Lock) error { return nil })
-		if got.NoWait != tt.want || got.MaxWait != tt.req.MaxWait {
-			t.Errorf("Try(%+v) asks for NoWait %v, MaxWait %v", tt.req, got.NoWait, got.MaxWait)
+		// It does not wait, unless it is told for how long.
+		for req, noWait := range map[locker.Request]bool{
+			{}: true, {NoWait: true}: true, {MaxWait: time.Second}: false, {MaxWait: time.Second, NoWait: true}: true,
+		} {
+			l := locker.Func(func(ctx context.Context, asked locker.Request) (*locker.Lock, error) {
+				check.Equal(t, "NoWait", asked.NoWait, noWait)
+				check.Equal(t, "MaxWait", asked.MaxWait, req.MaxWait)
+				if tt.acquire != nil {
+					return nil, tt.acquire
+				}
+				return grants(&fakeLease{}).Acquire(ctx, asked)
+			})
+			ran, err := locker.Try(tt.ctx, l, req, func(context.Context, *locker.Lock) error { return tt.fn })
+			check.Equal(t, "ran", ran, tt.ran)
+			check.Error(t, "Try", err, tt.want...)
 		}
-	}
+	})
 }
 
 func TestResume(t *testing.T) {

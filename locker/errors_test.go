@@ -43,34 +43,26 @@ func TestSentinels(t *testing.T) {
 	check.Error(t, "ErrClosed", locker.ErrClosed, driver.ErrClosed)
 }
 
-func TestContentionErrorText(t *testing.T) {
+func TestErrorTexts(t *testing.T) {
 	t.Parallel()
+	op := &locker.OpError{Op: "renew", Name: "a\nb", Err: io.EOF}
+	check.Error(t, "OpError", op, io.EOF)
 	for _, tt := range []struct {
-		err  locker.ContentionError
+		err  error
 		want string
 	}{
-		{locker.ContentionError{Name: "a"}, "lock is held by another"},
-		{locker.ContentionError{Owner: "w", Note: "n", Left: time.Second}, `lock is held by another, owner "w", note "n", for 1s at most unless renewed`},
-		{locker.ContentionError{Note: "line\nbreak"}, `lock is held by another, note "line\nbreak"`},
+		{&locker.ContentionError{Name: "a"}, "lock is held by another"},
+		{&locker.ContentionError{Owner: "w", Note: "n", Left: time.Second}, `lock is held by another, owner "w", note "n", for 1s at most unless renewed`},
+		{&locker.ContentionError{Note: "line\nbreak"}, `lock is held by another, note "line\nbreak"`},
+		{fmt.Errorf("above: %w", op), `above: holdfast: renew "a\nb": EOF`},
 	} {
 		check.Equal(t, "Error()", tt.err.Error(), tt.want)
 	}
-	long := locker.ContentionError{Owner: strings.Repeat("o", 1<<20), Note: strings.Repeat("n", 1<<20)}
-	if got := len(long.Error()); got > 300 {
-		t.Errorf("%d bytes of error, want the owner and the note shortened", got)
-	}
-}
-
-func TestOpError(t *testing.T) {
-	t.Parallel()
-	err := fmt.Errorf("above: %w", &locker.OpError{Op: "renew", Name: "a\nb", Err: io.EOF})
-	check.Error(t, "OpError", err, io.EOF)
-	if want := `above: holdfast: renew "a\nb": EOF`; err.Error() != want {
-		t.Errorf("Error() = %q, want %q", err.Error(), want)
-	}
-	long := locker.OpError{Op: "acquire", Name: strings.Repeat("n", 1<<20), Err: io.EOF}
-	if got := len(long.Error()); got > 300 {
-		t.Errorf("%d bytes of error, want the name shortened", got)
+	long := strings.Repeat("n", 1<<20)
+	for _, err := range []error{&locker.ContentionError{Owner: long, Note: long}, &locker.OpError{Op: "acquire", Name: long, Err: io.EOF}} {
+		if got := len(err.Error()); got > 300 {
+			t.Errorf("%d bytes of error, want the name, the owner and the note shortened", got)
+		}
 	}
 }
 

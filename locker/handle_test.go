@@ -50,21 +50,6 @@ func TestHandleRoundTrip(t *testing.T) {
 	})
 }
 
-func TestLockFacts(t *testing.T) {
-	t.Parallel()
-	deadline := time.Now().Add(time.Hour)
-	g := lease.Grant{Name: "a", Owner: "o", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7}
-	lock := locker.NewLock(t.Context(), g, &fakeLease{})
-	if lock.Name() != "a" || lock.Owner() != "o" || lock.Mode() != locker.Shared || lock.TTL() != time.Minute || lock.Fence() != 7 ||
-		!lock.Deadline().Equal(deadline) || lock.Err() != nil || check.Closed(lock.Done()) || lock.Handle().Grant() != g {
-		t.Errorf("%v, TTL %v, until %v, Err %v; not what was granted", lock, lock.TTL(), lock.Deadline(), lock.Err())
-	}
-	check.Error(t, "Upgrade", lock.Upgrade(t.Context()))
-	if got := lock.Handle().Mode(); got != locker.Exclusive {
-		t.Errorf("mode %v of a handle taken after the upgrade", got)
-	}
-}
-
 func TestZeroHandle(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]locker.Handle{

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
+// A valid name has the keys that a lock needs, in its slot, and none of them is a valid name.
 func TestValidateName(t *testing.T) {
 	t.Parallel()
 	kib := strings.Repeat("n", 1024)
@@ -30,32 +31,23 @@ func TestValidateName(t *testing.T) {
 		// Names that a key of ours could be, or that share no slot with one.
 		{"x:fence", false}, {"x:wake", false}, {":fence", false}, {"{x}:wake", false}, {"x:fenced", true}, {"x:FENCE", true},
 		{":fence:x", true}, {"{}x", false}, {"a}b", false}, {"}", false}, {"{}", false}, {"{a", true}, {"{", true}, {"{a}b", true},
-		{"}{a}", true}, {"{}{a}", false}, {"a{b}c{d}", true}, {"{{a}}", true},
+		{"}{a}", true}, {"{}{a}", false}, {"a{b}c{d}", true}, {"{{a}}", true}, {"a\x00", true},
 	}
 	for _, tt := range tests {
 		err := locker.Request{Name: tt.name}.Validate()
 		short := tt.name[:min(len(tt.name), 20)]
 		if tt.ok {
 			check.Error(t, short, err)
+			for _, suffix := range []string{driver.FenceSuffix, driver.WakeSuffix} {
+				key, has := driver.Sibling(tt.name, suffix)
+				check.Equal(t, "a key in its slot for "+suffix, has, true)
+				wantInvalid(t, key, locker.Request{Name: key}.Validate())
+			}
 			continue
 		}
 		wantInvalid(t, short, err)
 		if ie, ok := errors.AsType[*locker.InvalidError](err); ok && (ie.What != "Request.Name" || len(ie.Error()) > 300) {
 			t.Errorf("%q: error of %d bytes about %s, want a short one about Request.Name", short, len(ie.Error()), ie.What)
-		}
-	}
-}
-
-// A valid name has the keys that a lock needs, in its slot, and none of them is a valid name.
-func TestValidNameHasItsKeys(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"a", "{a}b", "}{a}", "{a", "a\x00", strings.Repeat("n", 1024)} {
-		for _, suffix := range []string{driver.FenceSuffix, driver.WakeSuffix} {
-			key, ok := driver.Sibling(name, suffix)
-			if !ok {
-				t.Errorf("%q has no key that ends in %s", name, suffix)
-			}
-			wantInvalid(t, key, locker.Request{Name: key}.Validate())
 		}
 	}
 }

@@ -224,13 +224,6 @@ func (d *diary) read() []string {
 	return slices.Clone(d.entries)
 }
 
-// answering is a lease that answers each operation with err.
-type answering struct{ err error }
-
-func (a *answering) Do(_ context.Context, op lease.Op) (lease.Term, error) {
-	return lease.Term{Deadline: time.Now().Add(op.TTL)}, a.err
-}
-
 // A callback that panics keeps no other from being called, no context from ending, and no release
 // from being sent.
 func TestPanicInAfterDone(t *testing.T) {
@@ -327,20 +320,20 @@ func TestReportsInOrder(t *testing.T) {
 // from reporting the end of the lock, however it ends.
 func TestAfterDoneBesideABlockedCallback(t *testing.T) {
 	t.Parallel()
-	check.EachInFakeTime(t, map[string]func(lock *locker.Lock, ended *answering){
-		"Deadline": func(*locker.Lock, *answering) { check.Advance(time.Minute) },
-		"MarkLost": func(lock *locker.Lock, _ *answering) { lock.Hold().MarkLost(errors.New("revoked")) },
-		"Renew": func(lock *locker.Lock, ended *answering) {
-			ended.err = locker.ErrNotHeld
+	check.EachInFakeTime(t, map[string]func(lock *locker.Lock, server *fakeLease){
+		"Deadline": func(*locker.Lock, *fakeLease) { check.Advance(time.Minute) },
+		"MarkLost": func(lock *locker.Lock, _ *fakeLease) { lock.Hold().MarkLost(errors.New("revoked")) },
+		"Renew": func(lock *locker.Lock, server *fakeLease) {
+			server.answer = refusing(locker.ErrNotHeld).answer
 			_ = lock.Renew(context.Background(), 0)
 		},
-		"Release": func(lock *locker.Lock, _ *answering) { _ = lock.Release(context.Background()) },
-	}, func(t *testing.T, end func(lock *locker.Lock, ended *answering)) {
+		"Release": func(lock *locker.Lock, _ *fakeLease) { _ = lock.Release(context.Background()) },
+	}, func(t *testing.T, end func(lock *locker.Lock, server *fakeLease)) {
 		free := make(chan struct{})
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{
 			Renewed: func(context.Context, locktrace.RenewedInfo) { <-free },
 		})
-		m := &answering{}
+		m := &fakeLease{}
 		lock := minute(ctx, m)
 		told := make(chan struct{})
 		lock.AfterDone(func(error) { close(told) })
