@@ -3,6 +3,7 @@ package locker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,9 +162,26 @@ func TestReportsAdd(t *testing.T) {
 	rs.queue[1].run()
 	rs.queue[maxReports-1].run()
 	check.EqualSlices(t, "the first two and the last", ran, []int{0, 3, maxReports + 1})
-	rs = reports{}
-	for i := range maxReports + 1 {
-		add(i, false)
+}
+
+// More reports than one caller runs are all run, and none is dropped that must not be.
+func TestReportsOfManyEvents(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		l, ran := &lockState{}, 0
+		for range maxReports + 1 {
+			l.enqueue(report{run: func() { ran++ }})
+		}
+		l.report(nil)
+		synctest.Wait()
+		check.Equal(t, "reports", ran, maxReports+1)
+	})
+}
+
+// However many layers an error passes, one OpError wraps it.
+func TestErrorsAreWrappedOnce(t *testing.T) {
+	t.Parallel()
+	inner := &OpError{Op: "renew", Name: "node", Err: errors.New("READONLY")}
+	for _, below := range []error{inner, fmt.Errorf("quorum: %w", inner)} {
+		check.Equal(t, "error", opError("release", "a", below), below)
 	}
-	check.Equal(t, "reports of which none may be dropped", len(rs.queue), maxReports+1)
 }

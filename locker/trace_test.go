@@ -109,13 +109,15 @@ func TestTraceLock(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		type key struct{}
 		var made, added recorder
-		lock := minute(locktrace.With(t.Context(), made.trace()), &fakeLease{})
+		server := &fakeLease{}
+		lock := minute(locktrace.With(t.Context(), made.trace()), server)
 		check.Advance(time.Second)
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
 		lock.Hold().Trace(ctx, added.trace())
 		cancel()
 		check.Error(t, "Renew", lock.Renew(t.Context(), 0))
 		check.Error(t, "Renew of its Hold", lock.Hold().Renew(t.Context()))
+		check.Equal(t, "asked for", server.asked()[1], lease.Op{Kind: lease.OpRenew, TTL: time.Minute})
 		synctest.Wait() // it reports behind
 		check.Error(t, "Release", lock.Release(t.Context()))
 		check.Error(t, "Release", lock.Release(t.Context()), locker.ErrReleased)
@@ -145,12 +147,14 @@ func TestLossIsTraced(t *testing.T) {
 		before, after func(*locker.Lock)
 		want          []string
 		held          time.Duration // before the loss
+		alone         bool          // the acquire has no Trace
 	}
 	check.EachInFakeTime(t, map[string]test{
 		"marked before":            {before: marked, want: []string{"Lost"}},
 		"past Deadline before":     {before: passed, want: []string{"Lost"}, held: time.Minute},
 		"marked after":             {after: marked, want: []string{"Lost"}},
 		"nobody looks":             {after: passed, want: []string{"Lost"}, held: time.Minute},
+		"nobody looks, alone":      {after: passed, want: []string{"Lost"}, held: time.Minute, alone: true},
 		"somebody waits":           {after: func(l *locker.Lock) { <-l.Done(); check.Advance(1) }, want: []string{"Lost"}, held: time.Minute},
 		"found out by Renew":       {after: func(l *locker.Lock) { _ = l.Renew(context.Background(), 0) }, want: []string{"Lost", "Renewed"}},
 		"found out by Release":     {after: both(passed, released), want: []string{"Lost", "Released"}, held: time.Minute},
@@ -162,7 +166,11 @@ func TestLossIsTraced(t *testing.T) {
 		var made, added recorder
 		var lost []locktrace.LostInfo
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info) }})
-		lock := minute(locktrace.With(ctx, made.trace()), refusing(locker.ErrNotHeld))
+		ctx = locktrace.With(ctx, made.trace())
+		if tt.alone {
+			ctx = t.Context()
+		}
+		lock := minute(ctx, refusing(locker.ErrNotHeld))
 		if tt.before != nil {
 			tt.before(lock)
 		}
@@ -172,7 +180,9 @@ func TestLossIsTraced(t *testing.T) {
 		}
 		synctest.Wait()
 		check.EqualSlices(t, "the added Trace heard", added.events, tt.want)
-		check.EqualSlices(t, "the Trace of the acquire heard", made.events, append([]string{"Acquired"}, tt.want...))
+		if !tt.alone {
+			check.EqualSlices(t, "the Trace of the acquire heard", made.events, append([]string{"Acquired"}, tt.want...))
+		}
 		for _, info := range lost {
 			if info.Name != "a" || info.Strategy != "test" || info.Held != tt.held {
 				t.Errorf("reported %+v, want a loss after %v", info, tt.held)
@@ -327,6 +337,10 @@ func TestAfterDoneBesideABlockedCallback(t *testing.T) {
 			server.answer = refusing(locker.ErrNotHeld).answer
 			_ = lock.Renew(context.Background(), 0)
 		},
+		"Renew of its Hold": func(lock *locker.Lock, server *fakeLease) {
+			server.answer = refusing(locker.ErrNotHeld).answer
+			_ = lock.Hold().Renew(context.Background())
+		},
 		"Release": func(lock *locker.Lock, _ *fakeLease) { _ = lock.Release(context.Background()) },
 	}, func(t *testing.T, end func(lock *locker.Lock, server *fakeLease)) {
 		free := make(chan struct{})
@@ -337,12 +351,14 @@ func TestAfterDoneBesideABlockedCallback(t *testing.T) {
 		lock := minute(ctx, m)
 		told := make(chan struct{})
 		lock.AfterDone(func(error) { close(told) })
+		work, cancel := lock.Context(t.Context())
+		defer cancel()
 		check.Must(t, lock.Hold().Renew(t.Context()))
 		synctest.Wait() // Renewed blocks
 		end(lock, m)
 		synctest.Wait()
-		if !check.Closed(told) {
-			t.Errorf("AfterDone was not called; the lock's error is %v", lock.Err())
+		if !check.Closed(told) || work.Err() == nil {
+			t.Errorf("AfterDone was called: %v, its ctx has ended: %v; the lock's error is %v", check.Closed(told), work.Err(), lock.Err())
 		}
 		close(free)
 		synctest.Wait()
