@@ -150,19 +150,19 @@ func TestHandleAsksTheLease(t *testing.T) {
 	t.Parallel()
 	inner := &tokened{token: "first"}
 	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: "granted", TTL: time.Minute, Fence: 7}, inner)
-	check := func(when, want string) {
+	wantToken := func(when, want string) {
 		t.Helper()
 		if g := lock.Handle().Grant(); g.Token != want || g.Name != "a" || g.Fence != 7 {
 			t.Errorf("%s the handle is of %q with token %q, want %q", when, g.Name, g.Token, want)
 		}
 	}
-	check("at first", "first")
+	wantToken("at first", "first")
 	inner.token = "second"
-	check("after a change", "second")
+	wantToken("after a change", "second")
 	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return transparent{transparent{l}} })
-	check("behind middleware", "second")
+	wantToken("behind middleware", "second")
 	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return opaque{l} })
-	check("behind what does not unwrap", "second")
+	wantToken("behind what does not unwrap", "second")
 }
 
 // TestDisown checks that a Handle either keeps a hold from being continued by another Lock, or
