@@ -133,6 +133,7 @@ func TestRenew(t *testing.T) {
 			t.Error("Done and Err disagree")
 		}
 		check.Equal(t, "fence", lock.Fence(), tt.fenced)
+		check.Equal(t, "TTL", lock.TTL(), ttl)
 	})
 }
 

@@ -162,6 +162,11 @@ func TestReportsAdd(t *testing.T) {
 	rs.queue[1].run()
 	rs.queue[maxReports-1].run()
 	check.EqualSlices(t, "the first two and the last", ran, []int{0, 3, maxReports + 1})
+	rs = reports{}
+	for i := range maxReports + 1 {
+		add(i, i == 0)
+	}
+	check.Equal(t, "reports of which the first may be dropped", len(rs.queue), maxReports)
 }
 
 // More reports than one caller runs are all run, and none is dropped that must not be.
