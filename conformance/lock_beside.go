@@ -418,5 +418,18 @@ func onlyDowngradeIsPublished(t *caseT) {
 			t.Errorf("an upgrade, or a downgrade of what is shared already, was published %d times", n)
 		}
 	}
+	if !t.hasPlaces(name) {
+		t.OK(lock.Release(t.Ctx), "Release")
+		return
+	}
+	first := t.places(name, 1)[0]
+	t.OK(lock.Downgrade(t.Ctx), "Downgrade")
+	t.contended(b, reader(name)) // it waits behind the writer
+	sub.count()
+	t.OK(lock.Downgrade(t.Ctx), "Downgrade of a reader")
+	if n := sub.count(); n != 0 {
+		t.Errorf("a downgrade of a reader was published %d times, though a writer goes first", n)
+	}
 	t.OK(lock.Release(t.Ctx), "Release")
+	t.OK(first.acquired().Release(t.Ctx), "Release")
 }

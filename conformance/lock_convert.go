@@ -71,11 +71,6 @@ var convertCases = []testCase{
 		run: writerGetsIn,
 	},
 	{
-		name: "a writer that gave up lets readers in", contract: 13, on: suite.WithoutSentinel, can: converts,
-		why: "nobody waits any more, so readers would be kept out for nothing",
-		run: cancelledWriterLetsReadersIn,
-	},
-	{
 		name: "an attempt that does not wait keeps nobody out", contract: 13, on: suite.WithoutSentinel, can: converts,
 		why: "it will not try again, so readers would be kept out for nothing",
 		run: noWaitKeepsNobodyOut,
@@ -340,20 +335,6 @@ func writerGetsIn(t *caseT) {
 	t.OK(lock.Renew(t.Ctx, 0), "Renew of the reader that holds")
 	t.OK(lock.Release(t.Ctx), "Release of the last reader")
 	t.OK(t.got(ch, "after the last reader").Release(t.Ctx), "Release of the writer")
-}
-
-func cancelledWriterLetsReadersIn(t *caseT) {
-	a, b, name := t.direct(), t.direct(), t.Key()
-	lock := t.acquire(a, reader(name))
-	ctx, cancel := context.WithCancel(t.Ctx)
-	defer cancel()
-	waits := make(chan struct{}, 1)
-	given := acquiring(ctx, notifying(t.waiting(b, retry.Config{}), waits), writer(name))
-	t.Event(waits, "a writer waits")
-	cancel()
-	t.Is(t.Result(given, "a writer that gives up"), context.Canceled, "a writer that gives up")
-	t.freeSoon(a, reader(name), "a new reader gets in after the writer gave up")
-	t.OK(lock.Release(t.Ctx), "Release")
 }
 
 func noWaitKeepsNobodyOut(t *caseT) {

@@ -10,12 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// How long a free lock is kept for a waiter that was woken, as docs/contracts.md defines it; the
-// second one where the strategy orders the modes itself.
-const (
-	timeToTry        = 500 * time.Millisecond
-	timeToTryOrdered = 250 * time.Millisecond
-)
+// timeToTry is how long a free lock is kept for a waiter that was woken, as docs/contracts.md defines it.
+const timeToTry = 500 * time.Millisecond
 
 // place is a waiter that makes attempts only when the test asks for one.
 type place struct {

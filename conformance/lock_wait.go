@@ -78,6 +78,11 @@ var waitCases = []testCase{
 		why: "MaxWait and ctx bound the waiting; the error says that the lock is held, and nothing stays behind",
 		run: waiterGivesUp,
 	},
+	{
+		name: "a waiter that gave up keeps nobody out", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		why: "a lock would be refused although nobody is in the way, for as long as the server counts a waiter that has gone",
+		run: leaverKeepsNobodyOut,
+	},
 }
 
 func releaseIsPublished(t *caseT) {

@@ -292,14 +292,10 @@ func wokenGoesFirst(t *caseT) {
 	if !t.hasPlaces(held.Name()) {
 		return
 	}
-	toTry := timeToTry
-	if t.contended(t.direct(), locker.Request{Name: held.Name(), NoWait: true}).Ordered {
-		toTry = timeToTryOrdered
-	}
 	waiters := t.places(held.Name(), 2)
 	t.OK(held.Release(t.Ctx), "Release")
 	t.Woken(waiters[0].sub, "the first waiter")
-	t.Pause(toTry - 10*latency)
+	t.Pause(timeToTry - 10*latency)
 	lock, refusal := waiters[1].try()
 	if lock != nil {
 		t.Fatalf("a waiter acquired a lock that is kept for another")
@@ -475,4 +471,26 @@ func fullServerRefusesWaiters(t *caseT) {
 		t.OK(err, "an acquire that waits, with memory again")
 		t.OK(lock.Release(t.Ctx), "Release")
 	}
+	if t.h.Can.Shared {
+		t.fullServerRefusesWaitingReader()
+	}
+}
+
+// fullServerRefusesWaitingReader is about a reader that waited for a writer, which has expired.
+func (t *caseT) fullServerRefusesWaitingReader() {
+	t.Helper()
+	name, l := t.Key(), t.direct()
+	dead := t.acquireExpiring(locker.Request{Name: name, TTL: brief})
+	ctx := lease.WithWaiting(t.Ctx, lease.Waiting{ID: lease.NewToken(), Since: time.Now()})
+	_, err := l.Acquire(ctx, reader(name))
+	t.Is(err, locker.ErrNotAcquired, "a reader beside a writer")
+	t.Pause(time.Until(dead.Deadline()) + brief/10) // the server counts a little longer
+	t.Do(name, "CONFIG", "SET", "maxmemory", 1)
+	if _, err := l.Acquire(ctx, reader(name)); driver.CodeOf(err) != "OOM" {
+		t.Errorf("a reader that waits, with the memory full: %v, want OOM", err)
+	}
+	t.Do(name, "CONFIG", "SET", "maxmemory", 0)
+	lock, err := l.Acquire(ctx, reader(name))
+	t.OK(err, "a reader that waits, with memory again")
+	t.OK(lock.Release(t.Ctx), "Release")
 }

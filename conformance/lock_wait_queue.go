@@ -179,3 +179,75 @@ func waiterGivesUp(t *caseT) {
 	t.OK(lock.Release(t.Ctx), "Release")
 	t.free(l, name)
 }
+
+// givesUp has a request of l wait until it listens, and cancels it.
+func (t *caseT) givesUp(l locker.Locker, req locker.Request) {
+	t.Helper()
+	t.waitsUntilCancelled(l, req)()
+}
+
+// waitsUntilCancelled has a request of l wait until it listens, and returns a function that cancels it.
+func (t *caseT) waitsUntilCancelled(l locker.Locker, req locker.Request) (cancel func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Ctx)
+	listens := make(chan struct{}, 1)
+	result := acquiring(locktrace.With(ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
+		if info.Subscribed {
+			select {
+			case listens <- struct{}{}:
+			default:
+			}
+		}
+	}}), l, req)
+	t.Event(listens, "a waiter listens")
+	return func() {
+		t.Helper()
+		stop()
+		t.Is(t.Result(result, "a waiter that gives up"), context.Canceled, "a waiter that gives up")
+	}
+}
+
+// nobodyInTheWay demands that req succeeds within a few milliseconds.
+func (t *caseT) nobodyInTheWay(req locker.Request, what string) {
+	t.Helper()
+	l, began := t.direct(), time.Now()
+	t.freeSoon(l, atOnce(req), what)
+	if took := time.Since(began); t.inFakeTime() && took > 20*latency {
+		t.Errorf("%s: it took %v", what, took)
+	}
+}
+
+func leaverKeepsNobodyOut(t *caseT) {
+	waiter, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.Key()
+	held := t.acquire(t.direct(), writer(name))
+	t.givesUp(waiter, writer(name))
+	t.OK(held.Release(t.Ctx), "Release")
+	t.nobodyInTheWay(writer(name), "an acquire after a waiter gave up")
+	if !t.h.Can.Shared {
+		return
+	}
+
+	held = t.acquire(t.direct(), reader(name))
+	t.givesUp(waiter, writer(name))
+	t.nobodyInTheWay(reader(name), "a new reader, after a writer gave up")
+
+	leave := t.waitsUntilCancelled(waiter, writer(name))
+	here := t.waitAs(waiter, reader(name), subscribed) // in the same process
+	there := t.waitAs(t.waiting(t.direct(), retry.Config{Policy: never}), reader(name), subscribed)
+	began := time.Now()
+	leave()
+	t.OK(t.got(here, "after the writer of its process gave up").Release(t.Ctx), "Release")
+	t.OK(t.got(there, "after a writer gave up").Release(t.Ctx), "Release")
+	if took := time.Since(began); t.inFakeTime() && took > 20*latency {
+		t.Errorf("the readers that waited got in %v after the writer gave up", took)
+	}
+	t.OK(held.Release(t.Ctx), "Release")
+
+	for _, pause := range []time.Duration{0, 30 * latency} { // the release may come before the server knows
+		held = t.acquire(t.direct(), writer(name))
+		t.givesUp(waiter, reader(name))
+		t.Pause(pause)
+		t.OK(held.Release(t.Ctx), "Release")
+		t.nobodyInTheWay(writer(name), "a new writer, after a reader gave up")
+	}
+}

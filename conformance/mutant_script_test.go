@@ -107,15 +107,17 @@ func TestMutantsOfRWHash(t *testing.T) {
 		"if false then", "readers have the last writer's token")
 	m.script(rwhashWith, "an upgrade that keeps the token of the readers", "writer_fence(not mine)",
 		"writer_fence(false)", "an upgrade mints a token")
-	m.script(rwhashWith, "readers that pass a waiting writer", "elseif lock.bar <= lock.now and lock.now < till then",
-		"elseif false then", "a waiting writer gets in although readers keep coming")
-	m.script(rwhashWith, "a writer that keeps readers out when it has given up",
-		"lock.life = math.min(life, tonumber(ARGV[9]) or life)", "lock.life, bound = 60000, 60000",
-		"a writer that gave up lets readers in")
-	m.script(rwhashWith, "an attempt that keeps others out without waiting",
-		"if waits and (shared or not lock.writer and not passed_over) then",
-		"if shared or not lock.writer and not passed_over then", "an attempt that does not wait keeps nobody out")
-	m.script(rwhashWith, "a downgrade that wakes no reader", "    wake_all(queue, ARGV[4])", "", "a downgrade wakes readers")
+	m.script(rwhashWith, "readers that pass a waiting writer", "  if lock.now < lock.bar + bound then",
+		"  if false then", "a waiting writer gets in although readers keep coming")
+	const gaveUp = "a waiter that gave up keeps nobody out"
+	m.script(rwhashWith, "a writer that leaves its place when it gives up", "  remove_waiter(queue, ARGV[3])", "", gaveUp)
+	m.script(rwhashWith, "a writer that gives up and wakes nobody",
+		"  elseif leaves and waiting and not lock.writer and", "  elseif false and", gaveUp)
+	m.script(rwhashWith, "a turn of readers that have given up", "return found, received", "return found, found", gaveUp)
+	m.script(rwhashWith, "an attempt that keeps others out without waiting", "enqueue(queue, place, ARGV[10],",
+		"enqueue(queue, place == '' and 'writers' or place, ARGV[10],", "an attempt that does not wait keeps nobody out")
+	m.script(rwhashWith, "a downgrade that wakes no reader", "has_waiters(queue) and wake_readers(queue, ARGV[4])", "false",
+		"a downgrade wakes readers")
 	m.script(rwhashWith, "a renewal that restores a hold",
 		"local till = parse_end(value)\nif not till or till <= lock.now then",
 		"local till = parse_end(value)\nif not till then", "a hold that ended stays ended beside others")
@@ -154,8 +156,8 @@ func TestMutantsOfRWHash(t *testing.T) {
 	m.script(rwhashWith, "a resume that forgets the conversions",
 		"return {2, current_fence(KEYS[2]), tonumber(number)}", "return {2, current_fence(KEYS[2]), 0}",
 		"conversions go on after a resume")
-	m.script(rwhashWith, "a downgrade that wakes nobody", "    wake_all(queue, ARGV[4])\n  end\nelseif",
-		"  end\nelseif", "only a downgrade is published")
+	m.script(rwhashWith, "a downgrade that wakes nobody", "has_waiters(queue) and wake_readers(queue, ARGV[4])", "false",
+		"only a downgrade is published")
 	m.script(rwhashWith, "a downgrade of a reader that wakes", "if shared and mine then", "if shared then",
 		"only a downgrade is published")
 	m.script(rwhashWith, "a Break that ends one reader", "      tokens[#tokens + 1] = fields[i]",

@@ -49,7 +49,7 @@
 //   - A refusal ([ContentionError]) has Released set, the holder's Owner and Note, and what is left
 //     of MinHold in Left. [Inspect] returns a State that is Held, with 0 Holds.
 //   - Waiters acquire the lock when MinHold has passed. The release wakes the first one, which is
-//     refused and learns that time; the waiters of strategies/rwhash poll.
+//     refused and learns that time.
 //   - A Handle has what was left of MinHold when it was made; that counts from the resume.
 //   - An acquire that its caller gave up does not leave the name taken.
 //

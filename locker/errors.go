@@ -171,7 +171,8 @@ type ContentionError struct {
 	// that a release wakes only the first one, on Channel.For(ID). A waiter that listens there need
 	// not retry before RetryAfter, unless the holder is Foreign.
 	Queue bool
-	// Fair says that the order of that queue is strict: nobody passes the first waiter.
+	// Fair says that the order of that queue is strict: nobody passes the first waiter. If the
+	// strategy has two modes, that is the order of the exclusive requests.
 	Fair bool
 	// Released says that the holder has released the lock, and that its Request.MinHold keeps the
 	// name taken for Left. No wake-up is published when that has passed.

@@ -17,6 +17,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/providers/redigo"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -74,16 +76,16 @@ func run(ctx context.Context, url string) error {
 func publish(ctx context.Context, l locker.Locker) error {
 	one, err1 := try(ctx, l, "page one", locker.Shared)
 	two, err2 := try(ctx, l, "page two", locker.Shared)
-	_, err3 := try(ctx, l, "import", locker.Exclusive)
-	// The import was refused and will come again: for a while no further reader gets in before it.
+	imports, err3 := wait(ctx, l, "import")
+	// While the import waits, no further reader gets in before it.
 	_, err4 := try(ctx, l, "page three", locker.Shared)
 	if err := errors.Join(err1, err2, err3, err4, one.Release(ctx), two.Release(ctx)); err != nil {
 		return err
 	}
 
-	write, err := try(ctx, l, "import", locker.Exclusive)
-	if err != nil {
-		return err
+	write := <-imports
+	if write == nil {
+		return ctx.Err()
 	}
 	_, err1 = try(ctx, l, "page one", locker.Shared)
 	// It has written, and checks what it wrote: others may read with it, and nobody writes in
@@ -94,7 +96,34 @@ func publish(ctx context.Context, l locker.Locker) error {
 	return errors.Join(err1, err2, err3, one.Release(ctx), write.Release(ctx))
 }
 
-// try makes one attempt, and prints how it went. It returns nil if the lock was refused.
+// wait acquires the lock alone, in the background. It returns when the request waits at the server.
+func wait(ctx context.Context, l locker.Locker, who string) (<-chan *locker.Lock, error) {
+	retries, err := retry.New(retry.Config{})
+	if err != nil {
+		return nil, err
+	}
+	waits, acquired := make(chan struct{}, 1), make(chan *locker.Lock, 1)
+	traced := locktrace.With(ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
+		if info.Subscribed && len(waits) == 0 {
+			fmt.Println(who, "waits")
+			waits <- struct{}{}
+		}
+	}})
+	go func() {
+		lock, err := try(traced, locker.Chain(l, retries), who, locker.Exclusive)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		acquired <- lock
+	}()
+	select {
+	case <-waits:
+	case <-ctx.Done():
+	}
+	return acquired, ctx.Err()
+}
+
+// try acquires the lock, and prints how it went. It returns nil if the lock was refused.
 func try(ctx context.Context, l locker.Locker, who string, mode locker.Mode) (*locker.Lock, error) {
 	lock, err := l.Acquire(ctx, locker.Request{Name: "catalogue", Owner: who, Mode: mode, TTL: 10 * time.Second})
 	switch {

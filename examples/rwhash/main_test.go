@@ -10,7 +10,7 @@ func TestMain(m *testing.M) { program.TestMain(m, main) }
 
 const want = `page one holds, shared
 page two holds, shared
-import is refused
+import waits
 page three is refused
 import holds, exclusive
 page one is refused

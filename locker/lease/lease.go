@@ -107,6 +107,15 @@ type Sourced interface {
 	Source() locktrace.Source
 }
 
+// Leaver is a Locker whose waiters have places at the server.
+type Leaver interface {
+	// Leave removes the place of the waiters of name whose Waiting.ID is id: all of them have given
+	// up. id is empty for shared waiters, which have no place. It wakes those that they kept from
+	// the lock. It does not wait for the answer, and calls left after it: a waiter that has come
+	// meanwhile may have lost its place.
+	Leave(name, id string, left func())
+}
+
 // Served is implemented by a Lease whose hold is at one server.
 type Served interface {
 	Lease

@@ -25,8 +25,8 @@
 //     margin.
 //   - Fencing tokens of a name are 1, 2, 3 and so on.
 //   - A lock orders waiting writers as strategies/single does, and lets a waiting writer keep new
-//     readers out as strategies/rwhash does. Readers that waited for a writer have no precedence
-//     over the next writer.
+//     readers out as strategies/rwhash does. Newcomers may pass a waiting writer. Readers that
+//     waited for a writer have no precedence over the next writer.
 //   - An owner that acquires again is refused; with strategies/reentrant it succeeds.
 //   - An outage begins and ends at once: no connection breaks while a command is on its way. No
 //     command is executed late.

@@ -11,18 +11,10 @@ import (
 
 // The times of the queue of waiters at a server.
 const (
-	retryWaiter = 2 * time.Second // when a waiter with a place tries again at the latest
-	countsFor   = 3 * time.Second // for how long it counts after that
+	retryWaiter = 2 * time.Second        // when a waiter with a place tries again at the latest
+	countsFor   = 3 * time.Second        // for how long it counts after that
+	timeToTry   = 500 * time.Millisecond // for how long a free lock is kept for one that was woken
 )
-
-// timeToTry returns how long a woken waiter has for its attempt: as in strategies/semaphore, or for
-// a lock as in strategies/rwhash.
-func (l *Locker) timeToTry() time.Duration {
-	if l.permits > 0 {
-		return 500 * time.Millisecond
-	}
-	return 250 * time.Millisecond
-}
 
 // place is the place of a process among those that wait for a name.
 type place struct {
@@ -140,7 +132,7 @@ func (l *Locker) wakeFirst(name, own string) string {
 		case !p.keptUntil.IsZero():
 			return p.id
 		case p.id == own || l.publish(l.channel(name).For(p.id).Name()) || p.unconfirmed:
-			p.keptUntil = time.Now().Add(l.timeToTry())
+			p.keptUntil = time.Now().Add(timeToTry)
 			return p.id
 		}
 		t.leavePlace(p.id)
@@ -163,4 +155,19 @@ func (l *Locker) wake(name string, op lease.Op) lease.Others {
 		return lease.OthersWoken
 	}
 	return lease.OthersNone
+}
+
+// Leave implements lease.Leaver.
+func (l *Locker) Leave(name, id string, left func()) {
+	defer left()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.of(name)
+	t.leavePlace(id)
+	switch holds := t.live(); {
+	case len(holds) == 0 || l.permits > 0:
+		l.wake(name, lease.Op{})
+	case t.firstPlace("") == nil && holds[0].mode == locker.Shared:
+		l.publish(name) // to readers that a writer kept out
+	}
 }

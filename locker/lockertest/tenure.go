@@ -14,34 +14,27 @@ import (
 
 // tenures is what there is of one name. Locker.mu guards it, and the holds in it.
 type tenures struct {
-	holds  []*hold // the oldest first; several only where all are shared, or have permits
-	fence  int64   // the last fencing token
-	intent intent  // of the latest writer that readers refused
+	holds []*hold   // the oldest first; several only where all are shared, or have permits
+	fence int64     // the last fencing token
+	bar   time.Time // since when a waiting writer keeps new readers out
 
 	places []*place // of those who wait, one for each process
 }
 
-// intent keeps new readers out while a writer waits.
-type intent struct {
-	owner, note string
-	since       time.Time // when the first writer of an unbroken series was refused
-	end         time.Time
-}
-
-// The times of strategies/rwhash, with its defaults.
-const (
-	intentLife = time.Second            // how long an attempt of a writer counts as waiting
-	tryAgain   = 400 * time.Millisecond // when one that waits is to try again at the latest
-	writerTurn = 5 * time.Second        // how long at a time writers keep new readers out
-)
+// writerTurn is how long at a time a waiting writer keeps new readers out: the default of
+// strategies/rwhash.
+const writerTurn = 5 * time.Second
 
 // barsReaders returns for how much longer a waiting writer keeps new readers out.
-func (i intent) barsReaders(now time.Time) time.Duration {
-	if !now.Before(i.end) {
+func (t *tenures) barsReaders() time.Duration {
+	now := time.Now()
+	if t.firstPlace("") == nil {
 		return 0
 	}
-	past := now.Sub(i.since) % (2 * writerTurn) // then it is the readers' turn
-	return max(0, min(i.end.Sub(now), writerTurn-past))
+	if !now.Before(t.bar.Add(2 * writerTurn)) {
+		t.bar = now
+	}
+	return max(0, writerTurn-now.Sub(t.bar))
 }
 
 // of returns the tenures of name. The mutex is held.
@@ -159,14 +152,15 @@ func (l *Locker) refuseReader(req locker.Request) *locker.ContentionError {
 	t := l.of(req.Name)
 	holds := t.live()
 	if len(holds) > 0 && holds[0].mode == locker.Exclusive {
-		return beforeIntentEnds(req, refusal(holds[0], holds[0].until))
+		return refusal(holds[0], holds[0].until)
 	}
-	bar := t.intent.barsReaders(time.Now())
-	if bar == 0 || len(holds) == 0 {
+	if len(holds) == 0 {
 		return nil
 	}
-	return beforeIntentEnds(req, &locker.ContentionError{Name: req.Name, Owner: t.intent.owner, Note: t.intent.note,
-		RetryAfter: bar})
+	if bar := t.barsReaders(); bar > 0 {
+		return &locker.ContentionError{Name: req.Name, RetryAfter: bar}
+	}
+	return nil
 }
 
 func (l *Locker) refuseWriter(ctx context.Context, req locker.Request) *locker.ContentionError {
@@ -182,32 +176,7 @@ func (l *Locker) refuseWriter(ctx context.Context, req locker.Request) *locker.C
 		}
 		return nil
 	}
-	held := refusal(holds[0], lastToEnd(holds).until)
-	if holds[0].mode == locker.Shared && !req.NoWait {
-		t.recordIntent(ctx, req)
-		return beforeIntentEnds(req, held)
-	}
-	return held
-}
-
-// recordIntent records the intent of a writer that was refused because of readers.
-func (t *tenures) recordIntent(ctx context.Context, req locker.Request) {
-	now := time.Now()
-	if !now.Before(t.intent.end) {
-		t.intent.since = now
-	}
-	t.intent.owner, t.intent.note, t.intent.end = req.Owner, req.Note, now.Add(intentLife)
-	if end, bounded := ctx.Deadline(); bounded {
-		t.intent.end = earlier(t.intent.end, end)
-	}
-}
-
-// beforeIntentEnds makes a request that waits try again before its intent ends.
-func beforeIntentEnds(req locker.Request, held *locker.ContentionError) *locker.ContentionError {
-	if !req.NoWait {
-		held.RetryAfter = min(held.RetryAfter, tryAgain)
-	}
-	return held
+	return refusal(holds[0], lastToEnd(holds).until)
 }
 
 // take is one attempt. The mutex is held.
@@ -221,7 +190,7 @@ func (l *Locker) take(ctx context.Context, req locker.Request) (*hold, error) {
 		h.permits = max(req.Permits, 1)
 	}
 	if req.Mode == locker.Exclusive {
-		t.intent = intent{}
+		t.bar = time.Time{}
 	}
 	h.begin(cmp.Or(req.TTL, locker.DefaultTTL), req.MinHold, req.Fenced)
 	t.holds = append(t.holds, h)

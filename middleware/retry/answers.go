@@ -150,7 +150,7 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure)
 	if alone {
 		q.beginTurn(now, w.trying)
 	}
-	if w.placed {
+	if w.placed && !w.shared {
 		q.placed = w.passesOn && q.fair
 	}
 	left := q.remove(w, true)

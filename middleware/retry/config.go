@@ -80,6 +80,6 @@ func New(cfg Config) (locker.Middleware, error) {
 		cfg.Policy, cfg.pollsByDefault = defaultPolicy, true
 	}
 	return func(inner locker.Locker) locker.Locker {
-		return &retrier{inner: inner, cfg: cfg, queues: newQueues()}
+		return &retrier{inner: inner, cfg: cfg, queues: newQueues(inner)}
 	}, nil
 }

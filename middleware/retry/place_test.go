@@ -43,6 +43,32 @@ func TestWaiterThatComesWhileThePlaceIsGivenUp(t *testing.T) {
 	})
 }
 
+// leaving is a Locker whose server takes its time to remove a place.
+type leaving struct{ *server }
+
+func (l leaving) Leave(_, _ string, left func()) { time.AfterFunc(100*ms, left) }
+
+// A waiter that comes while the place of one that gave up is removed tries again once that is done.
+func TestWaiterThatComesWhileAPlaceIsRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.queue, s.fair, s.lease = true, true, time.Hour
+		l := wrap(t, leaving{s}, retry.Config{})
+		s.hold()
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{})
+		elapse(10 * ms)
+		cancel()
+		synctest.Wait()
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		s.begin(ctx, l, locker.Request{})
+		elapse(50 * ms)
+		before := len(s.times())
+		elapse(100 * ms)
+		same(t, "attempts after the place was removed", len(s.times())-before, 1)
+	})
+}
+
 // If the only waiter gives up during its first attempt after a release that counted on it, the
 // first waiter at the server is woken.
 func TestPlaceOfAnAttemptThatIsCutOff(t *testing.T) {

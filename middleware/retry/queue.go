@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -29,6 +30,7 @@ import (
 // subscription's, until an attempt is sent after it was heard. If that waiter gives up instead, its
 // successor tries at once when it becomes the leader.
 type queues struct {
+	leaver  lease.Leaver // nil: a place at the server is left by a later command
 	mu      sync.Mutex
 	byName  map[string]*queue
 	id      string // of the places at the server, one for each name
@@ -44,9 +46,10 @@ type queues struct {
 	reserveAfter time.Time // no hand-over needs a new block of fencing tokens before
 }
 
-func newQueues() *queues {
+func newQueues(inner locker.Locker) *queues {
+	leaver, _ := locker.As[lease.Leaver](inner)
 	return &queues{
-		id: lease.NewToken(), byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
+		leaver: leaver, id: lease.NewToken(), byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
 		tenures: map[string]*tenure{}, sweepAt: 64, places: map[string]time.Time{}, sweepPlacesAt: 64,
 	}
 }
@@ -201,6 +204,9 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 		w.behind.ahead = w.ahead
 	}
 	q.size--
+	if !acquired && line.first == nil {
+		q.leaveLine(w, &left)
+	}
 	if w.owner != "" {
 		if q.owners[w.owner]--; q.owners[w.owner] == 0 {
 			delete(q.owners, w.owner)
@@ -221,6 +227,7 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 			q.all.leavePlace(q.name)
 		}
 		if q.unwoken != nil {
+			left.queue = nil // that removes a place too
 			go q.unwoken.wakeOthers()
 		}
 		left.unwatch = q.unwatch
@@ -236,9 +243,23 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	return left
 }
 
-// remains is what a queue that has emptied leaves.
+// leaveLine is called when w, the last waiter of its line, has given up. If the server counts it, it
+// keeps others from the lock. mu is held.
+func (q *queue) leaveLine(w *waiter, left *remains) {
+	switch {
+	case q.all.leaver == nil:
+	case w.shared && w.placed && q.ordered:
+		left.queue = q
+	case !w.shared && q.placed && (q.fair || q.ordered):
+		left.queue, left.id, q.placed = q, q.all.id, false
+	}
+}
+
+// remains is what a waiter leaves.
 type remains struct {
-	subs    [2]driver.Subscription
+	queue   *queue                 // of which the server counts waiters that are gone; nil: of none
+	id      string                 // of the place to remove; "": of readers
+	subs    [2]driver.Subscription // of a queue that has emptied
 	unwatch func() bool
 }
 
@@ -246,6 +267,19 @@ func (r remains) close() {
 	closeSubs(r.subs)
 	if r.unwatch != nil {
 		r.unwatch()
+	}
+	if r.queue != nil {
+		all, name := r.queue.all, r.queue.name
+		all.leaver.Leave(name, r.id, func() { all.tryAgain(name) })
+	}
+}
+
+// tryAgain makes the leaders of name's queue try again: they may have lost their place at the server.
+func (qs *queues) tryAgain(name string) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if q := qs.byName[name]; q != nil {
+		q.wakeLeaders(locktrace.ByTurn)
 	}
 }
 

@@ -72,7 +72,7 @@ func (l *wakingLease) next(keeps bool) (own string, next lease.Next, woken *wait
 		return "", lease.NextFirst, nil
 	}
 	switch leader := q.line(false).leader; {
-	case keeps, leader == nil, !q.atServer, q.ordered, now.Before(q.notBefore), l.tenure != nil && l.tenure.overtime:
+	case keeps, leader == nil, !q.atServer, now.Before(q.notBefore), l.tenure != nil && l.tenure.overtime:
 		return "", lease.NextFirst, nil
 	case !q.fair && q.turn.serves(leader, now):
 		l.wakeBeforeRelease(leader, now)
@@ -132,11 +132,7 @@ func (l *wakingLease) relyOnWaiter() {
 func (l *wakingLease) wakeOthers() {
 	qs := l.queues
 	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease, Waiter: qs.id, Next: lease.NextOther})
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if q := qs.byName[l.lock.Name()]; q != nil {
-		q.wakeLeaders(locktrace.ByTurn)
-	}
+	qs.tryAgain(l.lock.Name())
 }
 
 // yieldAfter makes the leaders wait if other processes are to try first after a release. t is the
@@ -161,7 +157,7 @@ func (w *waiter) waiting(until time.Time) lease.Waiting {
 	if next := w.behind; next != nil && next.mayInherit() {
 		waiting.Next = next.since
 	}
-	q.placed, w.placed, w.passesOn = true, true, !waiting.Next.IsZero()
+	q.placed, w.placed, w.passesOn = q.placed || !w.shared, true, !waiting.Next.IsZero()
 	return waiting
 }
 

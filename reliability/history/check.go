@@ -246,13 +246,12 @@ func (o *op) explained(left map[string]span, of func(Event) bool, events []Event
 
 // leavesToWaiter reports whether an acquire may have been refused in favour of a waiter.
 func (r Rules) leavesToWaiter(o *op, events []Event) bool {
-	kept := r.Intent
-	if r.Fair || !o.NoWait {
-		kept = max(kept, r.Woken)
+	if !r.Fair && o.NoWait {
+		return false
 	}
-	return kept > 0 && slices.ContainsFunc(events, func(e Event) bool {
+	return r.Woken > 0 && slices.ContainsFunc(events, func(e Event) bool {
 		return e.Kind == Acquire && !e.NoWait && e.ID != o.ID && (!e.Shared || !o.Shared) &&
-			(span{e.Call, e.Return + int64(kept)}).meets(o.Call, o.Return)
+			(span{e.Call, e.Return + int64(r.Woken)}).meets(o.Call, o.Return)
 	})
 }
 

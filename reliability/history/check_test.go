@@ -227,7 +227,7 @@ func TestRefusals(t *testing.T) {
 	judge(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
 		{"in a crowd", begin().refuse("b", 8, 9), kept},
 	})
-	judge(t, history.Rules{Model: history.ReadWrite, Intent: 20}, []example{
+	judge(t, history.Rules{Model: history.ReadWrite, Fair: true, Woken: 20}, []example{
 		{"beside an intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 8, 9), kept},
 		{"a reader beside a reader's intent", begin().acquire("a", 1, 2, shared).release("a", 2, 3).refuse("b", 8, 9, shared), broken},
 		{"a reader beside a writer's intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 8, 9, shared), kept},

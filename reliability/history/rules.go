@@ -29,11 +29,9 @@ type Rules struct {
 	// Crowd says that a refusal proves nothing, as in a quorum, where contenders that get a part of
 	// the nodes each refuse one another.
 	Crowd bool `json:"crowd,omitempty"`
-	// Intent is how long after the attempt of a waiter other attempts may be refused, because the
-	// waiters take turns: readers leave the lock to a writer, writers to both. 0: no turns.
-	Intent time.Duration `json:"intent,omitempty"`
 	// Woken is how long a free lock may be reserved for the waiter that a release has woken. Other
-	// waiters' attempts are refused meanwhile, and with Fair all other attempts. 0: no reservation.
+	// waiters' attempts are refused meanwhile, and with Fair all other attempts: of writers in favour
+	// of any waiter, of readers in favour of writers. 0: no reservation.
 	Woken time.Duration `json:"woken,omitempty"`
 	Fair  bool          `json:"fair,omitempty"`
 	// HandOver says that a holder may hand the lock over to a waiter of its process.

@@ -122,12 +122,10 @@ func (w *world) rules() history.Rules {
 		HandOver: w.plan.HandOver > 0, Watched: w.plan.Watchdog, Several: w.plan.Several,
 	}
 	switch {
-	case w.plan.Strategy == "rwhash":
-		r.Intent = time.Second + w.slowest()
 	case w.plan.Strategy == "semaphore":
 		r.Permits = workload.Permits
 		r.Fair, r.Woken = true, workload.KeptForFirst+w.slowest()
-	case w.plan.Fair:
+	case w.plan.Fair, w.plan.Strategy == "rwhash":
 		r.Fair, r.Woken = true, workload.KeptForFirst+w.slowest()
 	default:
 		r.Woken = workload.KeptForWoken + w.slowest()

@@ -107,12 +107,10 @@ func (r *round) group(kind, id string, as role, n int) group {
 	st := strategies[kind]
 	rules := history.Rules{Model: st.Model, Linger: r.linger, Crowd: st.quorum}
 	switch {
-	case st.Model == history.ReadWrite:
-		rules.Intent = rest + rest
 	case st.Model == history.Semaphore:
 		rules.Permits = workload.Permits
 		rules.Fair, rules.Woken = true, workload.KeptForFirst+rest
-	case st.fair:
+	case st.fair, st.Model == history.ReadWrite:
 		rules.Fair, rules.Woken = true, workload.KeptForFirst+rest
 	case !st.flawed:
 		rules.Woken = workload.KeptForWoken + rest

@@ -107,13 +107,13 @@ func (a *keyAttempt) acquireCall() *scriptCall {
 		c.args = append(c.args, a.owner, a.note)
 	}
 	if spec.Shared {
-		c.args = append(c.args, a.mode.String(), a.waiter.ID)
+		c.args = append(c.args, a.mode.String())
 	}
 	if spec.Shared || spec.Queue {
 		c.args = append(c.args, a.waiter.waited(), a.waiter.patience())
 	}
 	if spec.Queue {
-		channel, place := a.channel(), a.waiter.place(a.mode)
+		channel, place := a.channel(), a.waiter.place(a.mode, spec.Shared)
 		delivery := a.waiter.delivery(a.l.drv, channel, place)
 		c.args = append(c.args, place, strconv.Itoa(int(delivery)), channel, a.waiter.next(a.l.cfg.Fair))
 	}
@@ -128,7 +128,6 @@ func (h *keyHold) renewCall(ttl time.Duration) *scriptCall {
 func (h *keyHold) convertCall(mode locker.Mode) *scriptCall {
 	number := strconv.FormatInt(h.nextConversion(), 10)
 	c := h.call(h.l.spec.Convert, h.current(), mode.String(), number, h.channel(), h.counterTTL(h.ttl))
-	c.args = append(c.args, h.l.spec.ExtraArgs...)
 	if h.l.spec.Queue {
 		c.queued(queueKey(h.key))
 	}
@@ -160,7 +159,6 @@ type endScript struct {
 	queue  bool      // it wakes waiters in the queue
 	own    string    // the ID of this process's place, whose waiter tries at once; "": none does
 	next   lease.Next
-	extra  []string
 
 	keepUntil time.Time // until when the name stays taken; zero: it is free at once
 }
@@ -170,7 +168,7 @@ func (h *keyHold) release(channel string, op lease.Op) endScript {
 	spec := h.l.spec
 	return endScript{
 		script: spec.Release, args: [2]string{h.current(), channel}, queue: spec.Queue, own: op.Waiter, next: op.Next,
-		extra: spec.ExtraArgs, keepUntil: op.KeepUntil,
+		keepUntil: op.KeepUntil,
 	}
 }
 
@@ -187,7 +185,6 @@ func (h *keyHold) endCall(e endScript) *scriptCall {
 		c.queued(queueKey(h.key))
 		c.args = append(c.args, e.own, h.l.cfg.fair(), string(e.next))
 	}
-	c.args = append(c.args, e.extra...)
 	c.keepUntil = e.keepUntil
 	return c
 }

@@ -25,6 +25,7 @@ var (
 	_ lease.Sourced         = (*Locker)(nil)
 	_ lease.Counted         = (*Locker)(nil)
 	_ lease.Closing         = (*Locker)(nil)
+	_ lease.Leaver          = (*Locker)(nil)
 )
 
 // New returns a Locker that runs the scripts of spec through drv. Errors: ErrInvalid.

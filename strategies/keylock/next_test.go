@@ -167,7 +167,7 @@ func TestReadersAreOthers(t *testing.T) {
 	clients.Bubble(t, func(t *testing.T) {
 		l := locker.Must(rwhash.New(clients.OpenMemory(t, clients.NewMemory(t)), rwhash.Config{}))
 		req := locker.Request{Name: name, TTL: time.Minute}
-		for _, want := range []lease.Others{lease.OthersNone, lease.OthersUnknown} {
+		for _, want := range []lease.Others{lease.OthersNone, lease.OthersWoken} {
 			held := locker.Must(l.Acquire(t.Context(), req))
 			if want != lease.OthersNone {
 				waits := lease.WithWaiting(t.Context(), lease.Waiting{ID: "other", Since: time.Now()})

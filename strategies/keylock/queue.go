@@ -31,8 +31,13 @@ var QueueLua string
 // prefix, and the value of the hold.
 const reservedPrefix = "~"
 
-// placeOfAll is the place that waiters without one of their own share: a release wakes all of them.
-const placeOfAll = "all"
+// Waiters without places of their own share that of their group: a release wakes all of them. If the
+// strategy has a shared mode, writers have two groups.
+const (
+	placeOfAll       = "all"
+	placeOfWriters   = "writers"   // at a node of a quorum
+	placeOfNewcomers = "newcomers" // before their first refusal
+)
 
 // waiter is what the scripts learn of the caller of an attempt. The zero waiter does not wait.
 type waiter struct {
@@ -90,26 +95,30 @@ func (w waiter) patience() string {
 
 // place returns the name of the waiter's place in the queue: its ID, or "" if it does not wait.
 // Readers are let in together, and the nodes of a quorum have no common order, so they have no
-// places of their own.
-func (w waiter) place(mode locker.Mode) string {
+// places of their own. modes says that the strategy has a shared mode.
+func (w waiter) place(mode locker.Mode, modes bool) string {
 	switch {
 	case !w.waits:
 		return ""
-	case w.ID == "" || w.Quorum || mode == locker.Shared:
-		return placeOfAll
-	default:
+	case w.ID != "" && !w.Quorum && mode == locker.Exclusive:
 		return w.ID
+	case !modes || mode == locker.Shared:
+		return placeOfAll
+	case w.Quorum:
+		return placeOfWriters
+	default:
+		return placeOfNewcomers
 	}
 }
 
 // delivery returns how the waiter at place is woken through drv. channel is the lock's channel, for
 // all waiters.
 func (w waiter) delivery(drv driver.Driver, channel, place string) driver.Delivery {
-	if place != placeOfAll {
+	if place == w.ID {
 		channel = driver.NewChannel(drv, channel).For(place).Name()
 	}
 	delivery := drv.Delivery(channel)
-	if !w.Subscribed && delivery == driver.DeliveryCounted {
+	if w.ID != "" && !w.Subscribed && delivery == driver.DeliveryCounted {
 		return driver.DeliveryPlain // no receiver does not mean that the waiter is gone
 	}
 	return delivery

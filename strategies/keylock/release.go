@@ -61,6 +61,35 @@ func (h *keyHold) released(reply driver.Reply) (lease.Others, error) {
 	}
 }
 
+// unsubscribeTime is after which time the server knows that readers that have left do not listen. A
+// release before that may wake them.
+const unsubscribeTime = 10 * time.Millisecond
+
+// Leave implements lease.Leaver. It sends the release of a hold that does not exist.
+func (l *Locker) Leave(name, id string, left func()) {
+	h := l.foundHold(name, l.cfg.Prefix+name, l.spec.newValue("", "", 1), l.cfg.ttl(0))
+	call := h.endCall(h.release(h.channel(), lease.Op{Waiter: id, Next: lease.NextOther}))
+	l.drv.Background(func(ctx context.Context) {
+		defer left()
+		if id == "" {
+			pause(ctx, unsubscribeTime)
+		}
+		ctx, cancel := context.WithTimeout(ctx, h.timeout)
+		defer cancel()
+		_ = call.sendOnce(ctx) // if it is lost, the place soon counts no more
+	})
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // uncancelled returns ctx without its end.
 func uncancelled(ctx context.Context) context.Context {
 	if ctx.Done() == nil {

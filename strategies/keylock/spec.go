@@ -65,19 +65,20 @@ type Spec struct {
 	// Note says that Resume can change the note of a hold, for Lock.SetNote. Default: SetNote ends
 	// in errors.ErrUnsupported.
 	Note bool
-	// ExtraArgs are put behind the arguments of Acquire, Resume, Release and Convert.
+	// ExtraArgs are put behind the arguments of Acquire and Resume.
 	ExtraArgs []string
 
 	// Acquire makes the hold if nobody holds the lock.
 	//
 	//	ARGV   value, TTL, TTL of the fence counter ('0' if there is none);
 	//	       owner, note, unless there is a ParseValue;
-	//	       with Shared: the mode ('exclusive' or 'shared'); who waits, a random ID, '' before
-	//	       the first refusal;
+	//	       with Shared: the mode ('exclusive' or 'shared');
 	//	       with Shared or Queue: how long the caller has waited, '-1' if it does not wait; how
 	//	       long it will wait at most, '' without end;
-	//	       with Queue: its place in the queue: a random ID, 'all' if it has no place of its own,
-	//	       '' if it does not wait; its delivery (see QueueLua); the channel to wake waiters on;
+	//	       with Queue: its place in the queue: a random ID, '' if it does not wait, 'all' if it
+	//	       has no place of its own, but with Shared 'writers' for an exclusive request at a node
+	//	       of a quorum and 'newcomers' for one that was not refused before; its delivery (see
+	//	       QueueLua); the channel to wake waiters on;
 	//	       with Config.Fair: how long the next one of its process has waited, '-1' if there is none,
 	//	       else ''
 	//	reply  {1, fence}, {2, fence}, {0, holder}, {0, holder, again} or {0, holder, again, 1},
@@ -98,7 +99,7 @@ type Spec struct {
 	//	ARGV   value, the channel to publish on ('': do not publish);
 	//	       with Queue: the place of the caller's process, which needs no wake-up ('': none); '1'
 	//	       if the order is strict, else ''; who is to try next (lease.Next);
-	//	       with MinHold, after ExtraArgs, if the name is to stay taken: for how long. The hold
+	//	       with MinHold, if the name is to stay taken: for how long. The hold
 	//	       is replaced by one that nobody can renew or release, and waiters that do not poll are
 	//	       woken, so that they learn when it ends. It never lasts longer than the lease of the
 	//	       hold

@@ -29,7 +29,7 @@ type Config struct {
 	// Default: half of the attempt's timeout.
 	ReplicaTimeout time.Duration
 	// WriterTurn is how long at a time waiting writers keep new readers out; then readers get in
-	// for as long, even if writers wait. It also bounds how long the readers that waited come first
+	// for as long, even if writers wait. A reader that has waited for so long has a longer turn
 	// after a writer. 10 ms to 1 h, in whole milliseconds. All Lockers of a name should have the
 	// same. Default: 5 s.
 	//

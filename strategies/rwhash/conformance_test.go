@@ -16,6 +16,6 @@ func TestConformance(t *testing.T) {
 		New: func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
 			return rwhash.New(drv, rwhash.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 		},
-		Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
+		Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true, Fair: true},
 	})
 }

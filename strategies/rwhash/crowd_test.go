@@ -93,7 +93,7 @@ func TestNobodyStarves(t *testing.T) {
 			check.AtMost(t, "longest wait", c.longest[mode], 5*time.Second) // the holds of 32 take 1.7 s
 			check.AtMost(t, "longest time without any", c.gap[mode], crowdTurn)
 		}
-		sleep(life)
+		sleep(toTry)
 		if m.Exists(name) {
 			t.Errorf("the key is still there:\n%s", m.Dump())
 		}

@@ -39,22 +39,21 @@
 //
 // # The order of readers and writers
 //
-// A writer that was refused because of readers keeps new readers out, for Config.WriterTurn at a
-// time. Then new readers get in for as long, even if the writer still waits, and so on. After a
-// writer, by release, downgrade or expiry, the readers that were refused meanwhile come first: all
-// that try within 10 ms of the first of them. Once in a WriterTurn they have 500 ms, so that
-// distant ones get in too. This lasts as long as somebody waits whenever a hold ends; a lock that
-// falls idle goes to whoever comes first. Of writers that wait by middleware/retry, in any number
-// of processes, the one that has waited longest is next. So waits are bounded for readers and
-// writers, as long as readers hold for less than WriterTurn.
+// Waiting is that of middleware/retry: the waiters of all processes are in a queue at the server.
 //
-// An attempt that is refused leaves an intent for that. It expires after a second, or at the
-// deadline of ctx or MaxWait if that is earlier. The refusal says to try again after 400 ms at the
-// latest (ContentionError.RetryAfter), and middleware/retry does. Once a waiter has stopped, its
-// intent can keep a lock that nobody holds refused, and its key there, until it expires.
-// Request.NoWait leaves none, nor does the first attempt of a writer that another writer refuses:
-// both learn when the lease ends. Renewals, releases and conversions are never delayed by any of
-// this.
+// A writer that waits keeps new readers out, for Config.WriterTurn at a time. Then new readers get in
+// for as long, even if the writer still waits, and so on. After a writer, by release, downgrade or
+// expiry, the readers that were refused meanwhile come first. They have 500 ms; the first one to
+// enter ends that 10 ms later. If a reader has waited for WriterTurn, they all have 500 ms, so that
+// distant ones get in too. If no reader waits, the lock is for the first waiter. Of writers the one
+// that has waited longest is next, and nobody passes it while it has time to try. So waits are
+// bounded for readers and writers, as long as readers hold for less than WriterTurn.
+//
+// A waiter that gives up leaves the queue at once, and one that died a few seconds later (see
+// [docs/contracts.md], contract 12). Request.NoWait keeps nobody out, nor does an acquire before its
+// first refusal. The refusal of a lock that is kept for waiters names no holder. Renewals, releases
+// and conversions are never delayed by any of this. Over a quorum the order is not strict: a waiting
+// writer keeps new readers out for a second after each attempt, also if it gives up meanwhile.
 //
 // An acquire in either mode, a renewal, a release and a refusal cost the server O(1). They read up
 // to 64 fields when the hold with the latest expiry is gone, and from time to time to remove
@@ -64,7 +63,7 @@
 //
 // # What is not guaranteed
 //
-// There is no order among readers, nor among writers that retry without middleware/retry. A TTL
+// There is no order among readers. An acquire without middleware/retry has no place. A TTL
 // under 3 ms is refused. The lock neither waits nor renews: put middleware/retry and
 // strategies/watchdog around it. A failover to a replica that does not have the last writes yet may
 // let a writer in beside others, unless Config.MinReplicas guards against it (see package single).
@@ -77,4 +76,6 @@
 //
 // Servers: Redis 6.2 (HRANDFIELD) and Valkey 7.2 or later. An ACL must allow what package reentrant
 // needs.
+//
+// [docs/contracts.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/contracts.md
 package rwhash

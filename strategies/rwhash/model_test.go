@@ -58,7 +58,7 @@ func TestModel(t *testing.T) {
 					ends = later(ends, time.UnixMilli(h.till))
 				}
 				mod.mu.Unlock()
-				sleep(time.Until(later(ends, mod.intents)))
+				sleep(time.Until(later(ends, mod.turns)))
 				if m.Exists(name) {
 					t.Errorf("all is over, yet the key lives for another %v:\n%s", m.TTL(name), m.Dump())
 				}
@@ -75,6 +75,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+// walkers is more than wait at a time: each that is ahead adds 1 ms to the time for the next attempt.
+const walkers = 100
+
 // model is a driver that knows the reply that each script must give.
 type model struct {
 	driver.Driver
@@ -86,7 +89,8 @@ type model struct {
 	holds   map[string]*modelHold
 	calls   []evalCall
 	fence   int64     // the highest so far
-	intents time.Time // until when those may matter who were refused
+	waiters time.Time // until when those may count that were refused
+	turns   time.Time // until when a free lock may be kept
 }
 
 type evalCall struct {
@@ -171,7 +175,8 @@ func (m *model) judge(what string, args []string, got int64, reply driver.Reply)
 		if h == nil {
 			return "a hold that is gone", []int64{0}
 		}
-		return "a live hold", []int64{1, 2}
+		m.turns = later(m.turns, time.Now().Add(toTry))
+		return "a live hold", []int64{1, 2, 3}
 	case "convert":
 		number, _ := strconv.ParseInt(args[2], 10, 64)
 		switch {
@@ -192,6 +197,7 @@ func (m *model) judge(what string, args []string, got int64, reply driver.Reply)
 			m.minted(reply, true)
 		}
 		h.mode = args[1]
+		m.turns = later(m.turns, time.Now().Add(toTry))
 		return "free to", []int64{1}
 	case "resume":
 		old := m.live(args[3])
@@ -220,17 +226,19 @@ func (m *model) judge(what string, args []string, got int64, reply driver.Reply)
 }
 
 func (m *model) acquire(args []string, h *modelHold, ttl, got int64, reply driver.Reply) (why string, may []int64) {
-	token, mode, waits := args[0], args[5], args[7] != "-1"
+	token, mode, waits := args[0], args[5], args[6] != "-1"
 	n, exclusive := m.others(token)
 	free := n == 0 || mode == "shared" && exclusive == 0
 	if got == 0 {
-		ms, err := reply.Int(4)
-		if err != nil || ms <= 0 || waits && ms > back.Milliseconds() && (mode == "shared" || exclusive == 0) {
-			m.t.Errorf("a refusal, waits %v, says to try again in %d ms, %v", waits, ms, err)
+		left, again := locker.Must(reply.Int(3)), locker.Must(reply.Int(4))
+		if again <= 0 || left > 0 && again > left+walkers || left <= 0 && again > bound.Milliseconds() {
+			m.t.Errorf("a refusal, waits %v, for %d ms, says to try again in %d ms", waits, left, again)
 		}
-		free = free && !time.Now().Before(m.intents)
+		if free = free && !time.Now().Before(later(m.waiters, m.turns)); !free {
+			m.turns = later(m.turns, time.Now().Add(toTry)) // it may begin one
+		}
 		if waits {
-			m.intents = later(m.intents, time.Now().Add(life))
+			m.waiters = later(m.waiters, time.Now().Add(places))
 		}
 	}
 	switch {
@@ -241,9 +249,6 @@ func (m *model) acquire(args []string, h *modelHold, ttl, got int64, reply drive
 	case got == 1:
 		m.holds[token] = &modelHold{mode: mode, till: m.now() + ttl}
 		m.minted(reply, mode == "exclusive")
-		if mode == "shared" {
-			m.intents = later(m.intents, time.Now().Add(life/2)) // it may begin a long turn
-		}
 	}
 	if !free {
 		return "held, or kept for others", []int64{0}
@@ -275,8 +280,8 @@ func (m *model) inspect(reply driver.Reply) {
 	if !slices.Equal(got, want) {
 		m.t.Errorf("inspect answers %d, want %d; holds %s", got, want, m.dump())
 	}
-	if ttl := m.m.TTL(name); ttl <= left-time.Millisecond || ttl > max(left, time.Until(m.intents)+time.Millisecond) {
-		m.t.Errorf("the key lives for %v, the longest hold for %v, intents for %v", ttl, left, time.Until(m.intents))
+	if ttl := m.m.TTL(name); ttl <= left-time.Millisecond || ttl > max(left, time.Until(m.turns)+time.Millisecond) {
+		m.t.Errorf("the key lives for %v, the longest hold for %v, a turn for %v", ttl, left, time.Until(m.turns))
 	}
 	if keys, _ := m.m.HKeys(name); len(keys) > 100 {
 		m.t.Errorf("%d fields", len(keys))

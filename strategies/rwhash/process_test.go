@@ -59,5 +59,6 @@ func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 		release(t, held)
 		cancel()
 		wg.Wait()
+		sleep(time.Millisecond) // it leaves the queue
 	})
 }

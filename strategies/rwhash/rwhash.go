@@ -27,6 +27,6 @@ func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	own.ExtraArgs = []string{strconv.FormatInt(turn.Milliseconds(), 10)}
 	return keylock.New(drv, keylock.Config{
 		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, ReleaseTimeout: cfg.ReleaseTimeout,
-		MinReplicas: cfg.MinReplicas, ReplicaTimeout: cfg.ReplicaTimeout,
+		MinReplicas: cfg.MinReplicas, ReplicaTimeout: cfg.ReplicaTimeout, Fair: true,
 	}, own)
 }

@@ -52,13 +52,13 @@ var spec = keylock.Spec{
 	Queue:   true,
 	MinHold: true,
 	Note:    true,
-	Acquire: driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + keylock.QueueLua +
+	Acquire: driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + keylock.QueueLua + turnsLua +
 		acquireLua),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + hashholds.RenewLua),
-	Release:    driver.NewScript(releaseOnlyLua + common + turnsLua + keylock.QueueLua + releaseLua),
-	Convert:    driver.NewScript(common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + convertLua),
+	Release:    driver.NewScript(releaseOnlyLua + common + keylock.QueueLua + turnsLua + releaseLua),
+	Convert:    driver.NewScript(common + keylock.MintFenceLua + keylock.QueueLua + turnsLua + convertLua),
 	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
 	Inspect:    driver.NewScript(common + keylock.InspectLua(inspectLua)),
 }

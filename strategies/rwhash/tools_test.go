@@ -2,6 +2,7 @@ package rwhash_test
 
 import (
 	"cmp"
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -22,11 +24,10 @@ const (
 	name    = "job"
 	counter = "{job}:fence"
 
-	bound = 5 * time.Second        // Config.WriterTurn's default
-	life  = time.Second            // of an intent
-	back  = 400 * time.Millisecond // when a waiter tries again at the latest
-	toTry = 250 * time.Millisecond // of a writer that was woken
-	herd  = 10 * time.Millisecond  // of a turn, after its first reader
+	bound  = 5 * time.Second        // Config.WriterTurn's default
+	places = 5 * time.Second        // for how long a waiter counts after an attempt
+	toTry  = 500 * time.Millisecond // of a waiter that was woken
+	herd   = 10 * time.Millisecond  // of a turn, after its first reader
 )
 
 var (
@@ -53,6 +54,7 @@ func run(t *testing.T, f func(t *testing.T, b bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		m, drv := locktest.Memory(t)
 		f(t, bench{locker.Must(rwhash.New(drv, rwhash.Config{AttemptTimeout: time.Second})), drv, m})
+		sleep(time.Millisecond) // middleware/retry may send another command behind a release
 	})
 }
 
@@ -102,6 +104,40 @@ func (b bench) refused(t *testing.T, req locker.Request, owner string, again tim
 		t.Errorf("%v refused with %+v; want because of %q, to try again in %v", req.Mode, held, owner, again)
 	}
 	return held.Left
+}
+
+// waiter is a request that waits, as of middleware/retry.
+type waiter struct {
+	b   bench
+	id  string
+	ctx context.Context //nolint:containedctx // of its attempts
+	req locker.Request
+}
+
+// waits returns a waiter that has waited for d.
+func (b bench) waits(t *testing.T, req locker.Request, d time.Duration) waiter {
+	id := lease.NewToken()
+	return waiter{b, id, lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: time.Now().Add(-d)}), req}
+}
+
+func (w waiter) try(t *testing.T) (*locker.Lock, error) {
+	t.Helper()
+	return w.b.Acquire(w.ctx, w.req)
+}
+
+func (w waiter) acquired(t *testing.T) *locker.Lock {
+	t.Helper()
+	return locker.Must(w.try(t))
+}
+
+// refused fails the test unless an attempt is refused because of owner, with that time for the next
+// attempt, and up to 3 ms for those ahead; 0: with any.
+func (w waiter) refused(t *testing.T, owner string, again time.Duration) {
+	t.Helper()
+	_, err := w.try(t)
+	if held := locktest.Refusal(t, err); held.Owner != owner || again != 0 && (held.RetryAfter < again || held.RetryAfter > again+3*time.Millisecond) {
+		t.Errorf("%v refused with %+v; want because of %q, to try again in %v", w.req.Mode, held, owner, again)
+	}
 }
 
 // noWait returns req with NoWait: a refusal of it leaves no trace at the server.

@@ -9,8 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 )
 
 // A waiting writer keeps new readers out for WriterTurn. Then readers enter for as long, though the
@@ -18,10 +16,11 @@ import (
 func TestWaitingWriterKeepsReadersOut(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
+		w := b.waits(t, writer, 0)
 		start := time.Now()
 		for step := 200 * time.Millisecond; time.Since(start) < 4*bound; sleep(step) {
 			if time.Since(start)%(2*step) == 0 {
-				b.refused(t, writer, "old", back)
+				w.refused(t, "old", 2*time.Second)
 			}
 			_, err := b.Acquire(t.Context(), asReader(locker.Request{NoWait: true, TTL: 100 * time.Millisecond}))
 			out := time.Since(start)%(2*bound) < bound
@@ -31,54 +30,50 @@ func TestWaitingWriterKeepsReadersOut(t *testing.T) {
 			match(t, old.Renew(t.Context(), 0))
 		}
 		release(t, old)
-		release(t, b.write(t, locker.Request{}))
+		release(t, w.acquired(t))
 		b.free(t)
 	})
 }
 
-// A refusal reports the holder, and a time for the next attempt before the intent expires, or
-// earlier if there is a reason.
-func TestRefusedByIntent(t *testing.T) {
+// The refusal of a reader that a waiting writer keeps out names nobody, and says for how long.
+func TestRefusedForAWaitingWriter(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
-		old := b.read(t, locker.Request{TTL: bound + 300*time.Millisecond, Owner: "old"})
-		b.refused(t, asWriter(locker.Request{Owner: "w1"}), "old", back)
-		b.refused(t, noWait(reader), "w1", life)
-		check.Equal(t, "lease of a writer who waits", b.refused(t, reader, "w1", back), 0)
-		for range 12 {
-			sleep(back)
-			b.refused(t, asWriter(locker.Request{Owner: "w2"}), "old", back)
-		}
-		b.refused(t, reader, "w2", bound-12*back)
-		sleep(bound - 12*back)
-		b.refused(t, writer, "old", 300*time.Millisecond)
-		release(t, b.read(t, locker.Request{}), old)
-		release(t, b.write(t, locker.Request{}))
+		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
+		w := b.waits(t, writer, 0)
+		w.refused(t, "old", 2*time.Second)
+		check.Equal(t, "lease of a writer that waits", b.refused(t, noWait(reader), "", bound), 0)
+		sleep(time.Second)
+		b.refused(t, noWait(reader), "", bound-time.Second)
+		b.refused(t, reader, "", bound-time.Second)
+		release(t, old)
+		b.refused(t, noWait(reader), "", toTry) // the lock is free, and the writer was woken
+		release(t, w.acquired(t))
 		b.free(t)
 	})
 }
 
-// When a writer stops waiting, readers enter within a second. A NoWait writer never keeps them out.
-func TestIntentLapses(t *testing.T) {
+// A writer that leaves keeps nobody out, nor does one that does not wait, or has not waited yet. One
+// that died keeps readers out until its place counts no more.
+func TestWriterThatLeft(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
 		b.refused(t, noWait(writer), "old", time.Hour)
+		b.refused(t, writer, "old", time.Hour)
 		release(t, b.read(t, locker.Request{}))
-		b.refused(t, writer, "old", back)
-		sleep(life - time.Millisecond)
-		b.refused(t, noWait(reader), "writer", time.Millisecond)
+		w := b.waits(t, writer, 0)
+		w.refused(t, "old", 2*time.Second)
+		b.refused(t, noWait(reader), "", bound)
+		b.Leave(name, w.id, func() {})
 		sleep(time.Millisecond)
-		release(t, b.read(t, locker.Request{}))
-
-		// A turn that was not used up does not begin anew: the next writer gets what is left of it.
-		b.refused(t, writer, "old", back)
-		sleep(back)
-		b.refused(t, noWait(reader), "writer", life-back)
-		release(t, old)
-		b.refused(t, noWait(reader), "writer", life-back) // the lock is free: the writer comes first
-		check.Equal(t, "TTL of the key of a free lock", b.m.TTL(name), life-back)
-		sleep(life - back)
+		release(t, b.read(t, locker.Request{}), old)
 		b.free(t)
-		release(t, b.read(t, locker.Request{}))
+
+		old = b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
+		w.refused(t, "old", 2*time.Second)
+		sleep(places - 2*time.Millisecond)
+		b.refused(t, noWait(reader), "", bound)
+		sleep(2 * time.Millisecond)
+		release(t, b.read(t, locker.Request{}), old)
 		b.free(t)
 	})
 }
@@ -86,151 +81,120 @@ func TestIntentLapses(t *testing.T) {
 // After a writer the readers that waited for it have their turn, and so do those that were woken
 // with the first of them. Then it is the next writer's.
 func TestReadersTurn(t *testing.T) {
-	tests := map[string]time.Duration{"released": 0, "expired": 500 * time.Millisecond}
-	eachRun(t, tests, func(t *testing.T, b bench, ended time.Duration) {
+	eachRun(t, map[string]bool{"released": false, "expired": true}, func(t *testing.T, b bench, expires bool) {
 		first := b.write(t, locker.Request{TTL: 10 * time.Second, Owner: "first"})
-		b.refused(t, writer, "first", 10*time.Second)
-		b.refused(t, noWait(reader), "first", 10*time.Second)
 		sleep(9500 * time.Millisecond)
-		b.refused(t, reader, "first", back)
-		if sleep(ended); ended == 0 {
+		next, waiting := b.waits(t, writer, 0), b.waits(t, reader, 0)
+		next.refused(t, "first", toTry)
+		waiting.refused(t, "first", toTry)
+		b.refused(t, noWait(reader), "first", toTry)
+		if expires {
+			sleep(toTry)
+		} else {
 			release(t, first)
 		}
-		b.refused(t, writer, "reader", back)
-		b.refused(t, noWait(writer), "reader", life-ended)
-		one := b.read(t, locker.Request{Owner: "one"})
+		next.refused(t, "", toTry)
+		b.refused(t, noWait(writer), "", toTry)
+		one := waiting.acquired(t)
 		sleep(herd - time.Millisecond)
 		two := b.read(t, locker.Request{Owner: "two"})
 		sleep(time.Millisecond)
-		b.refused(t, noWait(reader), "writer", life-herd)
+		b.refused(t, noWait(reader), "", bound)
 		release(t, one, two)
-		b.refused(t, noWait(reader), "writer", life-herd)
+		b.refused(t, noWait(reader), "", toTry)
+		release(t, next.acquired(t))
+		b.free(t)
+	})
+}
+
+// Readers that were woken and do not come keep a free lock for as long as any woken waiter. If the
+// last reader of a process leaves, they do not.
+func TestReadersThatDoNotCome(t *testing.T) {
+	eachRun(t, map[string]bool{"frozen": false, "left": true}, func(t *testing.T, b bench, leaves bool) {
+		first := b.write(t, locker.Request{})
+		b.waits(t, reader, 0).refused(t, "writer", locker.DefaultTTL)
+		release(t, first)
+		b.refused(t, noWait(writer), "", toTry)
+		check.Equal(t, "TTL of the key of a free lock", b.m.TTL(name), toTry)
+		if leaves {
+			b.Leave(name, "", func() {})
+			sleep(11 * time.Millisecond)
+		} else {
+			sleep(toTry - time.Millisecond)
+			b.refused(t, noWait(writer), "", time.Millisecond)
+			sleep(time.Millisecond)
+		}
+		b.free(t)
 		release(t, b.write(t, locker.Request{}))
 		b.free(t)
 	})
 }
 
-// When readers stop waiting, writers enter.
-func TestReadersIntentLapses(t *testing.T) {
-	run(t, func(t *testing.T, b bench) {
-		first := b.write(t, locker.Request{})
-		b.refused(t, reader, "writer", back)
-		release(t, first)
-		b.refused(t, noWait(writer), "reader", life)
-		sleep(life)
-		check.Equal(t, "the key outlives the intent", b.m.Exists(name), false)
-		second := b.write(t, locker.Request{})
-		b.refused(t, noWait(reader), "writer", locker.DefaultTTL)
-		release(t, second)
-		b.free(t)
-	})
-}
-
-// Where readers and writers never pause, waiters that learn late of a turn get one now and then.
+// A reader that has waited for WriterTurn gets a long turn, which other readers do not end: it may
+// learn late of each turn.
 func TestLongTurn(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
-		start := time.Now()
-		for {
-			first := b.write(t, locker.Request{Owner: "first"})
-			b.refused(t, asReader(locker.Request{Owner: "far"}), "first", back)
-			sleep(50 * time.Millisecond)
-			release(t, first)
-			b.refused(t, writer, "far", back)
-			near := b.read(t, locker.Request{})
-			sleep(herd)
-			far, err := b.Acquire(t.Context(), asReader(locker.Request{Owner: "far"}))
-			if err == nil {
-				release(t, near, far)
-				break // it is a long turn
-			}
-			release(t, near)
-			if time.Since(start) > 2*bound {
-				t.Fatal("there is no long turn")
-			}
+		far, w1, w2 := b.waits(t, reader, bound-2*herd), b.waits(t, writer, 0), b.waits(t, writer, 0)
+		cycle := func(lock *locker.Lock, next waiter) {
+			t.Helper()
+			far.refused(t, "writer", locker.DefaultTTL)
+			next.refused(t, "writer", 2*time.Second)
+			release(t, lock)
+			release(t, b.read(t, locker.Request{Owner: "near"}))
+			sleep(2 * herd)
 		}
-		check.AtLeast(t, "time until the first long turn", time.Since(start), bound)
-		sleep(back)
-		far := b.read(t, locker.Request{Owner: "far"})
-		release(t, far)
-		check.Error(t, "a writer in the long turn", check.ErrOf(b.Acquire(t.Context(), writer)), locker.ErrNotAcquired)
+		cycle(b.write(t, locker.Request{}), w1)
+		far.refused(t, "", toTry-2*herd) // the writer was woken
+		cycle(w1.acquired(t), w2)
+		next := w2
+		next.refused(t, "", toTry-2*herd)
+		release(t, b.read(t, locker.Request{Owner: "near"}))
 		sleep(100 * time.Millisecond)
-		release(t, b.write(t, locker.Request{}))
+		release(t, far.acquired(t))
+		next.refused(t, "", toTry-2*herd-100*time.Millisecond)
+		sleep(toTry - 2*herd - 100*time.Millisecond)
+		release(t, next.acquired(t))
 		b.free(t)
 	})
 }
 
-// Of the waiting writers the one that has waited longest is next. Meanwhile new writers are
-// refused, and readers are not.
+// Of the waiting writers the one that has waited longest is next.
 func TestLongestWaitingWriterIsNext(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
-		waits := func(d time.Duration) func(owner string) error {
-			ctx := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-d)})
-			return func(owner string) error {
-				lock, err := b.Acquire(ctx, asWriter(locker.Request{Owner: owner}))
-				if err == nil {
-					release(t, lock)
-				}
-				return err
-			}
-		}
-		because := func(err error, owner string, again time.Duration) {
-			t.Helper()
-			if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Owner != owner || held.RetryAfter != again {
-				t.Errorf("%v, want it refused because of %q, to try again in %v", err, owner, again)
-			}
-		}
 		first := b.write(t, locker.Request{Owner: "first"})
-		young, old, middle := waits(time.Second), waits(5*time.Second), waits(3*time.Second)
-		because(young("young"), "first", back)
-		because(old("old"), "first", back)
-		because(middle("middle"), "first", back)
+		young, old, middle := b.waits(t, writer, time.Second), b.waits(t, writer, 5*time.Second), b.waits(t, writer, 3*time.Second)
+		for _, w := range []waiter{young, old, middle} {
+			w.refused(t, "first", 2*time.Second)
+		}
 		release(t, first)
 		sleep(toTry - 50*time.Millisecond)
-		because(young("young"), "old", 50*time.Millisecond)
-		b.refused(t, noWait(writer), "old", life-toTry+50*time.Millisecond)
-		release(t, b.read(t, locker.Request{}))
-		beside := b.read(t, locker.Request{Owner: "beside"})
-		because(old("old"), "beside", back)
-		b.refused(t, noWait(reader), "old", life)
-		release(t, beside)
-		match(t, old("old"))
-		b.free(t)
-
-		// A writer that has waited longer than all before it enters at once, and the next one stays
-		// next.
-		first = b.write(t, locker.Request{Owner: "first"})
-		because(middle("middle"), "first", back)
-		release(t, first)
-		match(t, old("old"))
-		because(young("young"), "middle", toTry)
-		sleep(life) // it gave up
-		match(t, young("young"))
-		b.free(t)
+		young.refused(t, "", 50*time.Millisecond)
+		b.refused(t, noWait(writer), "", 50*time.Millisecond)
+		b.refused(t, noWait(reader), "", 50*time.Millisecond)
+		release(t, old.acquired(t))
+		young.refused(t, "", toTry)
+		release(t, middle.acquired(t))
+		release(t, young.acquired(t))
 
 		// It is next also if the writer before it died.
 		b.write(t, locker.Request{Owner: "died", TTL: 500 * time.Millisecond})
-		because(old("old"), "died", back)
+		old.refused(t, "died", 500*time.Millisecond)
 		sleep(500 * time.Millisecond)
-		because(young("young"), "old", back)
-		match(t, old("old"))
+		young.refused(t, "", toTry)
+		release(t, old.acquired(t))
 		b.free(t)
 	})
 }
 
-// A writer behind a writer keeps its place as long as it tries again when it was told to.
-func TestPatientWriterKeepsItsPlace(t *testing.T) {
+// A waiter is counted once, although its first attempt was that of a newcomer.
+func TestWaitersAreCountedOnce(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
-		first := b.write(t, locker.Request{TTL: 20 * time.Second})
-		old := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-5 * time.Second)})
-		for range 5 {
-			_, err := b.Acquire(old, writer)
-			again := locktest.Refusal(t, err).RetryAfter
-			check.AtMost(t, "time until the next attempt", again, back)
-			sleep(again)
+		lock := b.write(t, locker.Request{})
+		for _, w := range []waiter{b.waits(t, writer, 0), b.waits(t, writer, 0), b.waits(t, reader, 0)} {
+			b.refused(t, w.req, "writer", locker.DefaultTTL)
+			w.refused(t, "writer", 0)
 		}
-		release(t, first)
-		b.refused(t, asWriter(locker.Request{Owner: "young"}), "writer", toTry)
-		release(t, locker.Must(b.Acquire(old, writer)))
-		b.free(t)
+		check.Equal(t, "waiters with places", locker.Must(b.Inspect(t.Context(), name)).Waiters, 2)
+		release(t, lock)
 	})
 }

@@ -12,10 +12,12 @@ if KEYS[3] then
   local now = math.floor(now_us() / 1000)
   local from, to = presence + 4 * (now + 1), presence + 4 * (now + retry_last + counts_for + 1) + 3 -- see read_presence
   waiters = redis.pcall('ZCOUNT', KEYS[3], digits(from), digits(to))
-  for delivery = 0, 2, 2 do -- the first attempt of any waiter leaves such a member too
-    local score = tonumber(redis.pcall('ZSCORE', KEYS[3], '~all' .. delivery) or nil)
-    if type(waiters) == 'number' and waiters > 1 and score and score >= from and score <= to then
-      waiters = waiters - 1
+  for group in pairs(groups) do -- the first attempt of any waiter leaves such a member too
+    for delivery = 0, 2, 2 do
+      local score = tonumber(redis.pcall('ZSCORE', KEYS[3], '~' .. group .. delivery) or nil)
+      if type(waiters) == 'number' and waiters > 1 and score and score >= from and score <= to then
+        waiters = waiters - 1
+      end
     end
   end
 end

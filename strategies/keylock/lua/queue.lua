@@ -6,7 +6,9 @@
 --         PUBLISH, 1 by PUBLISH with an exact number of receivers, 2 by SPUBLISH
 --   !ID   a mark, in place of the two: the waiter missed a wake-up. Score: marks + the time until
 --         which it is marked, ms
--- Waiters that are woken all together share the member ~all0 or ~all2, by their delivery.
+-- Waiters that are woken all together share a member, by the name of their group and their delivery:
+-- ~all0 or ~all2. In rwhash these are the readers. The writers of quorums and those that have not
+-- waited yet are two more groups: writers and newcomers.
 --
 -- A waiter counts until counts_for after its next attempt is due. Once woken, it has time_to_try
 -- for an attempt. If it lets that time pass, its messages may be lost: it is marked. A marked waiter
@@ -27,6 +29,7 @@ local counts_for = 3000 -- ms for which a waiter counts after its next attempt i
 local time_to_try = 500 -- ms that a woken waiter has for its attempt
 local most_dropped = 1000 -- waiters that one script drops, in about 5 ms; the next one counts
 local dropped = 0
+local groups = {[''] = true, all = true, writers = true, newcomers = true}
 
 local function digits(number)
   return string.format('%.0f', number)
@@ -147,18 +150,20 @@ local function wake_first(queue, channel, own)
   end
 end
 
--- wake_all(queue, channel) wakes the waiters without places of their own, once, and removes them.
--- It returns whether there were any.
-local function wake_all(queue, channel)
-  local found = false
+-- wake_all(queue, channel, group) wakes the waiters of a group, 'all' by default, once, and removes
+-- their member. It returns whether there were any, and whether one that counts may have received it.
+local function wake_all(queue, channel, group)
+  local found, received = false, false
   for delivery = 0, 2, 2 do
-    local member = '~all' .. delivery
-    if redis.call('ZREM', queue, member) == 1 then
-      found = true
-      deliver(channel, delivery)
+    local member = '~' .. (group or 'all') .. delivery
+    local score = tonumber(redis.call('ZSCORE', queue, member) or nil)
+    if score then
+      local counts = read_presence(queue, member, now_us())
+      redis.call('ZREM', queue, member)
+      found, received = true, deliver(channel, (score - presence) % 4) and counts or received
     end
   end
-  return found
+  return found, received
 end
 
 -- has_waiters(queue) reports whether the queue can be read and is not empty.
@@ -182,10 +187,16 @@ local function wake(queue, channel, own)
   return first, (all or first and first ~= own) and 2 or 1
 end
 
+-- has_place(id) reports whether id is that of a waiter with a place of its own: neither a group nor
+-- empty.
+local function has_place(id)
+  return not groups[id]
+end
+
 -- passes(queue, id, now, waited) reports whether a waiter may take a free lock that is kept for
 -- another: it is marked.
 local function passes(queue, id, now, waited)
-  return id ~= '' and id ~= 'all' and is_marked(queue, id, now) and tonumber(waited) >= pass_after
+  return has_place(id) and is_marked(queue, id, now) and tonumber(waited) >= pass_after
 end
 
 -- enqueue(queue, id, delivery, waited, patience, left) puts a refused waiter into the queue, or
@@ -195,8 +206,8 @@ end
 -- after which the waiter tries again, ms: left for one that has no place of its own, -1 for one
 -- whose place cannot be stored, so that nobody wakes it.
 local function enqueue(queue, id, delivery, waited, patience, left)
-  local all, ahead = id == 'all', 0
-  local unplaced = (all or id == '') and left or -1
+  local all, ahead = not has_place(id), 0
+  local unplaced = all and left or -1
   if not queue or id == '' then
     return unplaced
   end
@@ -219,7 +230,7 @@ local function enqueue(queue, id, delivery, waited, patience, left)
   local again = math.min(retry_last, retry_first + math.floor(ahead / retry_spread))
   local kept = math.min(again + counts_for, math.ceil(tonumber(patience) or math.huge))
   local till = math.floor(now / 1000) + kept
-  local member = '~' .. (all and (delivery == '2' and 'all2' or 'all0') or id)
+  local member = '~' .. id .. (all and (delivery == '2' and 2 or 0) or '')
   if read_presence(queue, member, now) then -- of another waiter here, which may wait longer
     till = math.max(till, math.floor((tonumber(redis.call('ZSCORE', queue, member)) - presence) / 4))
   end

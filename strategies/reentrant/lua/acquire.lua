@@ -31,7 +31,7 @@
 local counter = ARGV[3] ~= '0' and KEYS[2] or nil
 local queue = KEYS[counter and 3 or 2]
 local id, fair = ARGV[8], ARGV[11] ~= ''
-local own = queue and id ~= '' and id ~= 'all' -- the caller has a place of its own
+local own = queue and has_place(id) -- the caller has a place of its own
 local lock, other = open(KEYS[1])
 if other then
   return other

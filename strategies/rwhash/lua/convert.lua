@@ -1,6 +1,6 @@
 -- Converts a hold to the other mode. To shared always, which wakes the readers; to exclusive only
--- if nobody else holds. The lease stays as it is. Needs next_fence, store_fence, holds, lock,
--- turns, the queue.
+-- if nobody else holds. The lease stays as it is. Needs next_fence, store_fence, holds, lock, the
+-- queue, turns.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter, if the hold is fenced
 -- KEYS[n]  the last one: the queue of waiters; without it nobody is woken
@@ -9,7 +9,6 @@
 -- ARGV[3]  the conversion's number, counted by the holder
 -- ARGV[4]  the channel to wake waiters on
 -- ARGV[5]  TTL of the counter, ms; '0' if the hold is not fenced
--- ARGV[6]  how long the readers have their turn after a writer, ms
 -- reply    {1, fence}             done by this call, or nothing to do; to exclusive and fenced: the
 --                                 writer's fencing token, a new one if a reader became the writer;
 --                                 else '0'
@@ -85,15 +84,19 @@ if refusal then
   return refusal
 end
 if shared and mine then
-  start_readers_turn(lock, lock.now, tonumber(ARGV[6]))
-  if has_waiters(queue) then
-    wake_all(queue, ARGV[4])
+  redis.call('HDEL', KEYS[1], 'writer', 'long')
+  if has_waiters(queue) and wake_readers(queue, ARGV[4]) then
+    local turn = format_ms(lock.now + time_to_try)
+    redis.call('HSET', KEYS[1], 'turn', turn)
+    if lock.long then
+      redis.call('HSET', KEYS[1], 'bar', turn)
+    end
   end
 elseif not shared and not mine then
-  redis.call('HDEL', KEYS[1], 'rough', 'wwant', 'wowner', 'wnote', 'bar', 'turn', 'long')
+  redis.call('HDEL', KEYS[1], 'rough', 'bar', 'turn', 'long')
   redis.call('HSET', KEYS[1], 'writer', ARGV[1], 'last', ARGV[1])
   remove_dead(lock, found.dead)
-  lock.needed = math.max(lock.rwant, lock.hwant)
+  lock.needed = 0
   set_expiry(lock, till)
 end
 return {1, fence}

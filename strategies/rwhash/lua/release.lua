@@ -1,36 +1,66 @@
--- Releases a hold. With the last live one the lock is free, and the readers and the first writer
--- are woken. The intents of those who go on waiting stay, if they matter to others. Needs holds,
--- lock, turns, the queue.
+-- Releases a hold. With the last live one the lock is free, and those that are next are woken. Needs
+-- holds, lock, the queue, turns.
 -- KEYS[1]  the lock
 -- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  the hold's token
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
--- ARGV[3]  the ID of the place of the caller's process; not used
--- ARGV[4]  '1' if the order is strict; not used
--- ARGV[5]  whether the caller's process tries next; not used
--- ARGV[6]  how long the readers have their turn after a writer, ms
--- ARGV[7]  for how long the name stays taken, ms, at most until the lease would have ended; the
+-- ARGV[3]  the ID of the place of the caller's process, to which no message is sent: the process
+--          wakes its waiter itself; empty: none
+-- ARGV[4]  '1': the order is strict; not used
+-- ARGV[5]  'leave': the waiters of the caller's process have given up: all of them, or with an empty
+--          ARGV[3] its readers; else not used
+-- ARGV[6]  for how long the name stays taken, ms, at most until the lease would have ended; the
 --          waiters are woken, so that they learn the time. Absent: the lock is free
--- reply    1 released; 2 the lock is free, and nobody waits; 0 not held: the hold is gone or has
---          expired
+-- reply    1 released; 2 the lock is free, and nobody waits or the caller's process is first; 3 it is
+--          free, and another waiter has been woken; 0 not held: the hold is gone or has expired
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other.err and other or 0
 end
+local queue, channel, leaves = KEYS[2], ARGV[2], ARGV[5] == 'leave'
+if leaves and queue then
+  remove_waiter(queue, ARGV[3])
+end
+local waiting = channel ~= '' and has_waiters(queue)
+
+-- wake_next(readers) wakes the waiters that are next: the writers, and with readers these too, or
+-- if no writer waits. It returns what the reply says of waiters.
+local function wake_next(readers)
+  if not waiting then
+    return channel == '' and 0 or 1
+  end
+  local delivery = quorum_waits(queue, now_us())
+  local others = delivery and deliver(channel, delivery) -- they stay: the lock is kept for them
+  local group = wake_all(queue, channel, 'newcomers')
+  local first = wake_first(queue, channel, ARGV[3])
+  if readers or not first and not others then
+    group = wake_all(queue, channel) or group
+  end
+  return (others or group or first and first ~= ARGV[3]) and 2 or 1
+end
 
 local till = lock and parse_end(lock.own)
-if not lock then
-  wake(KEYS[2], ARGV[2])
-end
 if not till then
+  if not lock then
+    wake_next()
+  elseif leaves and ARGV[3] == '' and in_turn(lock) and lock.bar ~= lock.turn then -- a reader that was woken
+    if last_end(lock) then
+      redis.call('HDEL', KEYS[1], 'turn') -- a downgraded hold
+    else
+      redis.call('DEL', KEYS[1])
+      wake_next()
+    end
+  elseif leaves and waiting and not lock.writer and not first_waiter(queue, now_us()) then
+    wake_all(queue, channel) -- the readers that a writer kept out
+  end
   return 0
 end
 local wrote, found = lock.writer == ARGV[1] or lock.gone == ARGV[1], {}
-local keeps = ARGV[7] and till > lock.now and not broken
+local keeps = ARGV[6] and till > lock.now and not broken
 if keeps then
   allow_writes(lock)
   local kept, rest = kept_token(ARGV[1]), string.match(lock.own, '^%d+(.*)$')
-  write_hold(lock, kept, math.min(till, lock.now + tonumber(ARGV[7])), rest)
+  write_hold(lock, kept, math.min(till, lock.now + tonumber(ARGV[6])), rest)
   if wrote then
     redis.call('HSET', KEYS[1], 'writer', kept)
   end
@@ -43,28 +73,22 @@ if keeps or not wrote and not (lock.last == ARGV[1] and redis.call('HLEN', KEYS[
       store_found(lock, found)
     end
     if keeps then
-      wake(KEYS[2], ARGV[2])
+      wake_next(true)
     end
     return till > lock.now and 1 or 0
   end
 end
-if lock.needed > lock.now then
-  if wrote then
-    start_readers_turn(lock, math.min(till, lock.now), tonumber(ARGV[6]))
-  end
-  if lock.wwant > lock.now or lock.hwant > lock.now or readers_turn(lock) then
-    redis.call('HDEL', KEYS[1], 'last', 'rough', ARGV[1])
-    remove_dead(lock, found.dead)
-    set_expiry(lock, lock.now)
-  else
-    redis.call('DEL', KEYS[1])
-  end
+
+local readers = wrote and waiting and wake_readers(queue, channel)
+local bar, turn = lock.bar, lock.turn
+if readers then
+  turn = lock.now + time_to_try
+  bar = lock.long and turn or 0
+end
+if waiting and math.max(bar, turn) > lock.now then
+  write_lock(lock, KEYS[1], {'kind', 'rwhash', 'bar', format_ms(bar), 'turn', format_ms(turn)}, math.max(bar, turn))
 else
   redis.call('DEL', KEYS[1])
 end
-local first = wake(KEYS[2], ARGV[2])
-if first and lock.heir ~= first and lock.hwant > lock.now then
-  -- The next writer has gone, or began to wait in the same instant.
-  redis.call('HSET', KEYS[1], 'heir', first, 'howner', '', 'hnote', '')
-end
-return till > lock.now and 1 or 0
+local others = wake_next()
+return till > lock.now and 1 + (readers and 2 or others) or 0

@@ -1,7 +1,7 @@
 -- The common case of release: the only hold there is, live or not, and nobody waits. It comes first
 -- because it needs none of the functions below, which Lua makes in each call. KEYS, ARGV and reply
 -- are those of release.
-if not ARGV[7] and (not KEYS[2] or redis.call('EXISTS', KEYS[2]) == 0) then
+if not ARGV[6] and (not KEYS[2] or redis.call('EXISTS', KEYS[2]) == 0) then
   local f = redis.pcall('HMGET', KEYS[1], 'kind', 'last', ARGV[1], 'writer')
   local till = f[3] and string.match(f[3], '^(%d+) %d+ %d+:')
   if f[1] == 'rwhash' and f[2] == ARGV[1] and till and #till <= 15 and (not f[4] or f[4] == ARGV[1])

@@ -1,79 +1,64 @@
--- The order of readers and writers. Needs holds, lock. These functions write.
+-- The order of readers and writers. Needs holds, lock, the queue.
+--
+-- Readers wait in the group 'all', and are woken together. A writer has a place of its own; one of a
+-- quorum is in the group 'writers'. One that has not been refused before is in 'newcomers', for its
+-- wake-up alone.
+--
+-- A writer that waits keeps new readers out for a period, beginning at bar; then they enter for as
+-- long, and so on. When a writer ends, it is the turn of the readers that wait, until turn. The first
+-- one to enter ends it, and bar is a moment later, for the others. In a long turn bar is equal to turn,
+-- which stays.
 
--- start_readers_turn(lock, from, bound) begins the turn of the waiting readers, if there are any,
--- when a writer ends at from.
-local function start_readers_turn(lock, from, bound)
-  lock.wwant, lock.bar, lock.turn, lock.long = 0, 0, 0, nil
-  if lock.rwant > lock.now then
-    lock.turn = from + bound
-  end
-  redis.call('HDEL', lock.key, 'writer', 'wwant', 'wowner', 'wnote', 'bar', 'turn', 'long')
-  if lock.turn > 0 then
-    redis.call('HSET', lock.key, 'turn', format_ms(lock.turn))
-  end
-  lock.needed = math.max(lock.rwant, lock.hwant)
+local herd = 10 -- ms after the first reader of a turn for which others enter too
+local writers_count_for = 1000 -- ms for which writers of a quorum count after an attempt
+
+-- in_turn(lock) reports whether it is the readers' turn.
+local function in_turn(lock)
+  return lock and lock.turn > lock.now
 end
 
--- reader_enters(lock, bound) is called for a reader that gets in. The first one of a turn ends it
--- soon; once in a bound, later, for readers that learn of the turn late.
-local function reader_enters(lock, bound)
-  if lock.rwant == 0 or readers_turn(lock) and lock.long then
-    return
+-- quorum_waits(queue, now) reports whether a writer of a quorum waits.
+local function quorum_waits(queue, now)
+  return read_presence(queue, '~writers0', now) or read_presence(queue, '~writers2', now)
+end
+
+-- time_barred(lock, queue, bound) returns for how long a waiting writer keeps new readers out, ms; nil
+-- if they may enter beside those that hold.
+local function time_barred(lock, queue, bound)
+  local now = now_us()
+  if not first_waiter(queue, now) and not quorum_waits(queue, now) then
+    return nil
   end
-  if not readers_turn(lock) then
-    redis.call('HDEL', lock.key, 'rwant', 'rowner', 'rnote', 'turn', 'long')
-    if lock.bar > lock.now then
-      redis.call('HSET', lock.key, 'bar', format_ms(lock.now))
-    end
-    return
+  if lock.bar + 2 * bound <= lock.now then
+    lock.bar = lock.now
+    redis.call('HSET', lock.key, 'bar', format_ms(lock.bar))
   end
-  local long = lock.ample > 0 and lock.ample <= lock.now
-  local turn = lock.now + (long and math.min(bound, stragglers) or herd)
-  redis.call('HSET', lock.key, 'turn', format_ms(turn))
-  if lock.bar > turn then
-    redis.call('HSET', lock.key, 'bar', format_ms(turn))
-  end
-  if long or lock.ample == 0 then
-    redis.call('HSET', lock.key, 'ample', format_ms(turn + bound))
-  end
-  if long then
-    redis.call('HSET', lock.key, 'rwant', format_ms(turn), 'long', '1')
-  else
-    redis.call('HDEL', lock.key, 'rwant', 'rowner', 'rnote')
+  if lock.now < lock.bar + bound then
+    return lock.bar + bound - lock.now
   end
 end
 
--- keep_key(lock, till) makes the key live at least until then. It reads the clock again: the script
--- may have taken long.
-local function keep_key(lock, till)
-  lock.needed = math.max(lock.needed, till)
-  if redis.call('PTTL', lock.key) < till - clock() then
-    redis.call('PEXPIREAT', lock.key, format_ms(till))
-  end
+-- wake_readers(queue, channel) wakes the readers that wait, and returns whether there may be any.
+local function wake_readers(queue, channel)
+  local _, received = wake_all(queue, channel)
+  return received
 end
 
--- claim_next(lock, id, since, owner, note) is called for a writer that was refused and waits. The
--- one that has waited longest is next.
-local function claim_next(lock, id, since, owner, note)
-  if lock.hwant > lock.now and lock.heir ~= id and since >= lock.hsince then
-    return
+-- time_kept(queue, channel, place, shared, waited) returns for how long a lock that nobody holds is kept
+-- for others than the caller, ms, or nil. A writer that was woken goes first. Else the last holder may
+-- have expired: then the readers go first, and true is returned too, or else the first writer, which is
+-- woken.
+local function time_kept(queue, channel, place, shared, waited)
+  local rest = kept_for(queue, channel, place, false, waited)
+  local score = not rest and has_place(place) and tonumber(redis.call('ZSCORE', queue, place) or nil)
+  if rest or score and score < 0 then
+    return rest
   end
-  local till = lock.now + lock.life
-  redis.call('HSET', lock.key, 'heir', id, 'hsince', format_ms(since), 'hwant', format_ms(till), 'howner', owner, 'hnote', note)
-  keep_key(lock, till)
-end
-
--- store_intent(lock, shared, owner, note, bound) stores the intent of a waiter that was refused.
-local function store_intent(lock, shared, owner, note, bound)
-  local till = lock.now + lock.life
-  if shared then
-    redis.call('HSET', lock.key, 'rwant', format_ms(till), 'rowner', owner, 'rnote', note)
-  else
-    redis.call('HSET', lock.key, 'wwant', format_ms(till), 'wowner', owner, 'wnote', note)
-    if lock.bar == 0 or lock.bar + 2 * bound <= lock.now then
-      redis.call('HSET', lock.key, 'bar', format_ms(math.max(lock.turn, lock.now)))
-    end
+  if quorum_waits(queue, now_us()) then
+    return shared and time_to_try or nil
   end
-  keep_key(lock, till)
+  if wake_readers(queue, channel) then
+    return not shared and time_to_try or nil, true
+  end
+  return kept_for(queue, channel, place, true, waited)
 end
-

@@ -77,7 +77,7 @@ end
 if again then
   return {2, fence}
 end
-if queue and id ~= '' and id ~= 'all' then
+if queue and has_place(id) then
   leave_place(queue, id, ARGV[7], ARGV[9])
 end
 local unused = limit - wanted

@@ -7,9 +7,7 @@
 --          wakes its waiter itself; empty: none
 -- ARGV[4]  always '1': the order is strict
 -- ARGV[5]  'leave': no waiter of the caller's process is left
--- ARGV[6]  the limit; not used
--- ARGV[7]  '1' if it replaces another limit; not used
--- ARGV[8]  for how long the permits stay taken, ms, at most until the lease would have ended; the
+-- ARGV[6]  for how long the permits stay taken, ms, at most until the lease would have ended; the
 --          first waiter is woken, so that it learns the time. Absent: they are free
 -- reply    1 released, 0 not held: the hold was removed or has expired
 if KEYS[2] and ARGV[5] == 'leave' then
@@ -24,12 +22,12 @@ if not lock then
   return 0
 end
 local till = end_of(lock, ARGV[1])
-local keeps = ARGV[8] and till and till > lock.now
+local keeps = ARGV[6] and till and till > lock.now
 if till then
   redis.call('ZREM', KEYS[1], ARGV[1]) -- first: it needs no memory
 end
 if keeps then
-  redis.call('ZADD', KEYS[1], whole(math.min(till, lock.now + tonumber(ARGV[8]))), '~' .. ARGV[1])
+  redis.call('ZADD', KEYS[1], whole(math.min(till, lock.now + tonumber(ARGV[6]))), '~' .. ARGV[1])
   lock.kept = 1
 elseif till then
   lock.used = math.max(lock.used - (permits_of(ARGV[1]) or 0), 0)

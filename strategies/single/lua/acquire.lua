@@ -25,7 +25,7 @@
 local counter = ARGV[3] ~= '0' and KEYS[2] or nil
 local queue = KEYS[counter and 3 or 2]
 local id, fair = ARGV[6], ARGV[9] ~= ''
-local own = queue and id ~= '' and id ~= 'all' -- the caller has a place of its own
+local own = queue and has_place(id) -- the caller has a place of its own
 local found = read(KEYS[1], most)
 if type(found) == 'table' then
   return found
