@@ -243,8 +243,8 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	return left
 }
 
-// leaveLine is called when w, the last waiter of its line, has given up. If the server counts it, it
-// keeps others from the lock. mu is held.
+// leaveLine is called when w, the last waiter of its line, has given up: the server would keep others
+// from the lock for it. mu is held.
 func (q *queue) leaveLine(w *waiter, left *remains) {
 	switch {
 	case q.all.leaver == nil:
@@ -257,7 +257,7 @@ func (q *queue) leaveLine(w *waiter, left *remains) {
 
 // remains is what a waiter leaves.
 type remains struct {
-	queue   *queue                 // of which the server counts waiters that are gone; nil: of none
+	queue   *queue                 // the server counts its waiters, which are gone; nil: of none
 	id      string                 // of the place to remove; "": of readers
 	subs    [2]driver.Subscription // of a queue that has emptied
 	unwatch func() bool

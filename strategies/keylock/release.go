@@ -61,7 +61,7 @@ func (h *keyHold) released(reply driver.Reply) (lease.Others, error) {
 	}
 }
 
-// unsubscribeTime is after which time the server knows that readers that have left do not listen. A
+// unsubscribeTime is how long the server takes to learn that readers have left and do not listen. A
 // release before that may wake them.
 const unsubscribeTime = 10 * time.Millisecond
 
