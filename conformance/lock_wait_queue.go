@@ -231,23 +231,49 @@ func leaverKeepsNobodyOut(t *caseT) {
 	t.givesUp(waiter, writer(name))
 	t.nobodyInTheWay(reader(name), "a new reader, after a writer gave up")
 
-	leave := t.waitsUntilCancelled(waiter, writer(name))
-	here := t.waitAs(waiter, reader(name), subscribed) // in the same process
-	there := t.waitAs(t.waiting(t.direct(), retry.Config{Policy: never}), reader(name), subscribed)
-	began := time.Now()
-	leave()
-	t.OK(t.got(here, "after the writer of its process gave up").Release(t.Ctx), "Release")
-	t.OK(t.got(there, "after a writer gave up").Release(t.Ctx), "Release")
-	if took := time.Since(began); t.inFakeTime() && took > 20*latency {
-		t.Errorf("the readers that waited got in %v after the writer gave up", took)
+	for _, inBoth := range []bool{false, true} {
+		leave := t.waitsUntilCancelled(waiter, writer(name))
+		var readers []<-chan *locker.Lock
+		if inBoth { // processes
+			readers = append(readers, t.waitAs(waiter, reader(name), subscribed))
+		}
+		readers = append(readers, t.waitAs(t.waiting(t.direct(), retry.Config{Policy: never}), reader(name), subscribed))
+		began := time.Now()
+		leave()
+		for _, got := range readers {
+			t.OK(t.got(got, "after a writer gave up").Release(t.Ctx), "Release")
+		}
+		if took := time.Since(began); t.inFakeTime() && took > 20*latency {
+			t.Errorf("the readers that waited got in %v after the writer gave up", took)
+		}
 	}
 	t.OK(held.Release(t.Ctx), "Release")
 
+	t.readerLeavesBesideAWriter(waiter, name)
 	for _, pause := range []time.Duration{0, 30 * latency} { // the release may come before the server knows
 		held = t.acquire(t.direct(), writer(name))
 		t.givesUp(waiter, reader(name))
 		t.Pause(pause)
 		t.OK(held.Release(t.Ctx), "Release")
 		t.nobodyInTheWay(writer(name), "a new writer, after a reader gave up")
+	}
+}
+
+// readerLeavesBesideAWriter has a reader give up while a writer of its process goes on waiting.
+func (t *caseT) readerLeavesBesideAWriter(waiter locker.Locker, name string) {
+	t.Helper()
+	held := t.acquire(t.direct(), writer(name))
+	if !t.contended(t.direct(), atOnce(reader(name))).Ordered {
+		t.OK(held.Release(t.Ctx), "Release") // the reader waits behind the writer, and sends nothing
+		return
+	}
+	next := t.waitAs(waiter, writer(name), subscribed)
+	t.givesUp(waiter, reader(name))
+	t.Pause(30 * latency)
+	began := time.Now()
+	t.OK(held.Release(t.Ctx), "Release")
+	t.OK(t.got(next, "after a reader of its process gave up").Release(t.Ctx), "Release")
+	if took := time.Since(began); t.inFakeTime() && took > 20*latency {
+		t.Errorf("a writer got in %v after the release, though the reader of its process had given up", took)
 	}
 }

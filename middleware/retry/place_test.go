@@ -2,6 +2,7 @@ package retry_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +67,66 @@ func TestWaiterThatComesWhileAPlaceIsRemoved(t *testing.T) {
 		before := len(s.times())
 		elapse(100 * ms)
 		same(t, "attempts after the place was removed", len(s.times())-before, 1)
+	})
+}
+
+// leavers is a Locker that records who leaves.
+type leavers struct {
+	*server
+	ids *[]string
+}
+
+func (l leavers) Leave(_, id string, left func()) { *l.ids = append(*l.ids, id); left() }
+
+// If the waiters of a process give up after a release that counted on them, its readers leave too.
+func TestReadersThatLeaveAfterARelease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.queue, s.fair, s.ordered = true, true, true
+		var ids []string
+		l := wrap(t, leavers{s, &ids}, retry.Config{})
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+		writing, stop := context.WithCancel(t.Context())
+		reading, cancel := context.WithCancel(t.Context())
+		s.begin(writing, l, locker.Request{})
+		s.begin(reading, l, locker.Request{Mode: locker.Shared})
+		check.Advance(10 * ms)
+		s.latency = 10 * ms
+		check.OK(t, lock.Release(t.Context()))
+		elapse(ms)
+		stop()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if !slices.Contains(ids, "") {
+			t.Errorf("these left: %q", ids)
+		}
+	})
+}
+
+// Once the last reader of a process has given up, the process does not listen for the readers' wake-up:
+// the server would count it as one of them.
+func TestReaderThatGivesUpDoesNotListen(t *testing.T) {
+	bubbles(t, map[string]bool{"subscribed": false, "subscribing": true}, func(t *testing.T, s *server, slow bool) {
+		s.queue, s.fair, s.ordered = true, true, true
+		l := wrap(t, s, retry.Config{})
+		s.hold()
+		writing, stop := context.WithCancel(t.Context())
+		defer stop()
+		s.begin(writing, l, locker.Request{})
+		elapse(10 * ms)
+		if slow {
+			s.ask = func(context.Context, int) error { elapse(10 * ms); return nil }
+		}
+		reading, cancel := context.WithCancel(t.Context())
+		s.begin(reading, l, locker.Request{Mode: locker.Shared})
+		synctest.Wait()
+		elapse(ms)
+		cancel()
+		elapse(20 * ms)
+		same(t, "subscriptions without a reader", s.open(), 1)
+		s.begin(writing, l, locker.Request{Mode: locker.Shared})
+		elapse(2 * time.Second)
+		same(t, "subscriptions with a new reader", s.open(), 2)
 	})
 }
 

@@ -227,7 +227,9 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 			q.all.leavePlace(q.name)
 		}
 		if q.unwoken != nil {
-			left.queue = nil // that removes a place too
+			if left.id != "" {
+				left.queue = nil // that removes the place too
+			}
 			go q.unwoken.wakeOthers()
 		}
 		left.unwatch = q.unwatch
@@ -238,6 +240,9 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	}
 	if w.shared && line.first == nil {
 		q.closed = false
+		if !acquired && q.ordered {
+			left.subs[1] = q.subscriptions[1].drop() // the server would count a reader here
+		}
 	}
 	q.advance(nil)
 	return left

@@ -73,6 +73,9 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 	h.cancel()
 	h.cancel = nil
 	switch {
+	case err == nil && h == &q.subscriptions[1] && q.line(true).first == nil: // its readers have left
+		h.notBefore = time.Time{}
+		defer closeSub(sub) // without mu
 	case err == nil:
 		h.sub, h.wake = sub, wake
 		q.wakeLeaders(locktrace.BySubscription)
@@ -80,6 +83,13 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 		h.refused = channel
 	}
 	q.all.mu.Unlock()
+}
+
+// drop returns the subscription, if any, to be closed without mu. The next waiter subscribes at once.
+func (h *subscription) drop() driver.Subscription {
+	sub := h.sub
+	h.sub, h.wake, h.notBefore = nil, nil, time.Time{}
+	return sub
 }
 
 // stop cancels a Subscribe under way, and returns the subscription, if any, to be closed without
