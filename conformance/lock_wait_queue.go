@@ -249,6 +249,14 @@ func leaverKeepsNobodyOut(t *caseT) {
 	}
 	t.OK(held.Release(t.Ctx), "Release")
 
+	drv := t.Driver()
+	t.connect(drv)
+	held = t.acquire(t.direct(), reader(name))
+	t.givesUp(t.waiting(t.locker(drv), retry.Config{Policy: never}), writer(name))
+	t.OK(drv.Close(), "Close")
+	t.nobodyInTheWay(reader(name), "a new reader, after a writer gave up and its driver was closed")
+	t.OK(held.Release(t.Ctx), "Release")
+
 	t.readerLeavesBesideAWriter(waiter, name)
 	for _, pause := range []time.Duration{0, 30 * latency} { // the release may come before the server knows
 		held = t.acquire(t.direct(), writer(name))

@@ -74,7 +74,7 @@ func (l *Locker) Leave(name, id string, left func()) {
 		if id == "" {
 			pause(ctx, unsubscribeTime)
 		}
-		ctx, cancel := context.WithTimeout(ctx, h.timeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout) // Close waits for it
 		defer cancel()
 		_ = call.sendOnce(ctx) // if it is lost, the place soon counts no more
 	})
