@@ -34,6 +34,11 @@ var waitCases = []testCase{
 		run: releaseWakesWaiter,
 	},
 	{
+		name: "a release wakes a waiter that has waited for long", contract: 12, on: suite.OnlyMemory, needs: subscribes,
+		why: "a waiter that polls rarely must not be forgotten by the server while it waits",
+		run: releaseWakesOldWaiter,
+	},
+	{
 		name: "a release before the subscription is not missed", contract: 12, on: suite.OneAddress, needs: subscribes,
 		why: "a message between the refusal and the subscription is missed, so the waiter must try again after subscribing",
 		run: releaseBeforeSubscription,
@@ -169,6 +174,27 @@ func releaseWakesWaiter(t *caseT) {
 		lock = t.got(got, "after a release, with the lease far from its end")
 	}
 	t.OK(lock.Release(t.Ctx), "Release")
+}
+
+func releaseWakesOldWaiter(t *caseT) {
+	modes := []locker.Mode{locker.Exclusive}
+	if t.h.Can.Shared {
+		modes = append(modes, locker.Shared)
+	}
+	for _, mode := range modes {
+		name := t.Key()
+		lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
+		waiter := t.waiting(t.direct(), retry.Config{Policy: never})
+		got := t.waitAs(waiter, locker.Request{Name: name, TTL: long, Mode: mode}, subscribed)
+		t.Pause(15 * time.Second)
+		released := time.Now()
+		t.OK(lock.Release(t.Ctx), "Release")
+		next := t.got(got, "after 15 s and a release")
+		if took := time.Since(released); took > 20*latency {
+			t.Errorf("a %v waiter got the lock %v after its release", mode, took)
+		}
+		t.OK(next.Release(t.Ctx), "Release")
+	}
 }
 
 func releaseBeforeSubscription(t *caseT) {

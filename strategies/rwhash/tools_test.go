@@ -28,6 +28,7 @@ const (
 	places = 5 * time.Second        // for how long a waiter counts after an attempt
 	toTry  = 500 * time.Millisecond // of a waiter that was woken
 	herd   = 10 * time.Millisecond  // of a turn, after its first reader
+	polls  = 2 * time.Second        // when a reader that waits tries again at the latest
 )
 
 var (

@@ -44,7 +44,7 @@ func TestRefusedForAWaitingWriter(t *testing.T) {
 		check.Equal(t, "lease of a writer that waits", b.refused(t, noWait(reader), "", bound), 0)
 		sleep(time.Second)
 		b.refused(t, noWait(reader), "", bound-time.Second)
-		b.refused(t, reader, "", bound-time.Second)
+		b.refused(t, reader, "", polls)
 		release(t, old)
 		b.refused(t, noWait(reader), "", toTry) // the lock is free, and the writer was woken
 		release(t, w.acquired(t))
@@ -112,7 +112,7 @@ func TestReadersTurn(t *testing.T) {
 func TestReadersThatDoNotCome(t *testing.T) {
 	eachRun(t, map[string]bool{"frozen": false, "left": true}, func(t *testing.T, b bench, leaves bool) {
 		first := b.write(t, locker.Request{})
-		b.waits(t, reader, 0).refused(t, "writer", locker.DefaultTTL)
+		b.waits(t, reader, 0).refused(t, "writer", polls)
 		release(t, first)
 		b.refused(t, noWait(writer), "", toTry)
 		check.Equal(t, "TTL of the key of a free lock", b.m.TTL(name), toTry)
@@ -137,7 +137,7 @@ func TestLongTurn(t *testing.T) {
 		far, w1, w2 := b.waits(t, reader, bound-2*herd), b.waits(t, writer, 0), b.waits(t, writer, 0)
 		cycle := func(lock *locker.Lock, next waiter) {
 			t.Helper()
-			far.refused(t, "writer", locker.DefaultTTL)
+			far.refused(t, "writer", polls)
 			next.refused(t, "writer", 2*time.Second)
 			release(t, lock)
 			release(t, b.read(t, locker.Request{Owner: "near"}))
@@ -191,7 +191,9 @@ func TestWaitersAreCountedOnce(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.write(t, locker.Request{})
 		for _, w := range []waiter{b.waits(t, writer, 0), b.waits(t, writer, 0), b.waits(t, reader, 0)} {
-			b.refused(t, w.req, "writer", locker.DefaultTTL)
+			if w.req.Mode == locker.Exclusive {
+				b.refused(t, w.req, "writer", locker.DefaultTTL)
+			}
 			w.refused(t, "writer", 0)
 		}
 		check.Equal(t, "waiters with places", locker.Must(b.Inspect(t.Context(), name)).Waiters, 2)
