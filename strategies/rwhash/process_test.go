@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -60,5 +61,37 @@ func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 		cancel()
 		wg.Wait()
 		sleep(time.Millisecond) // it leaves the queue
+	})
+}
+
+// A reader that got in beside others is not counted as one that waits: no later turn is for it.
+func TestReaderThatGotInWaitsNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := clients.NewMemory(t)
+		process := func() locker.Locker {
+			bare := locker.Must(rwhash.New(clients.OpenMemory(t, m), rwhash.Config{WriterTurn: time.Second}))
+			return locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
+		}
+		a, ours, others := process(), process(), process()
+		held := locker.Must(a.Acquire(t.Context(), asReader(locker.Request{TTL: time.Hour})))
+		var wg sync.WaitGroup
+		var ended, got time.Time
+		wg.Go(func() {
+			lock := locker.Must(others.Acquire(t.Context(), writer))
+			ended = time.Now()
+			release(t, lock)
+		})
+		sleep(100 * time.Millisecond)
+		wg.Go(func() { // its process listens
+			lock := locker.Must(ours.Acquire(t.Context(), writer))
+			got = time.Now()
+			release(t, lock)
+		})
+		lock := locker.Must(ours.Acquire(t.Context(), reader)) // once the writer's time is over
+		release(t, lock, held)
+		wg.Wait()
+		check.AtMost(t, "time from the end of the first writer until the second got in", got.Sub(ended), 50*time.Millisecond)
+		sleep(time.Millisecond)
 	})
 }

@@ -4,11 +4,13 @@ package rwhash_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // A waiting writer keeps new readers out for WriterTurn. Then readers enter for as long, though the
@@ -126,6 +128,49 @@ func TestReadersThatDoNotCome(t *testing.T) {
 		}
 		b.free(t)
 		release(t, b.write(t, locker.Request{}))
+		b.free(t)
+	})
+}
+
+// If the first writer leaves while nobody holds the lock, the next one is woken.
+func TestFirstWriterLeavesTheFreeLock(t *testing.T) {
+	eachRun(t, map[string]bool{"in the readers' turn": false, "after it": true}, func(t *testing.T, b bench, after bool) {
+		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
+		lock, w, r := b.write(t, locker.Request{}), b.waits(t, writer, time.Second), b.waits(t, reader, 0)
+		w.refused(t, "writer", 2*time.Second)
+		r.refused(t, "writer", polls)
+		var wg sync.WaitGroup
+		var got time.Time
+		wg.Go(func() {
+			second := locker.Must(l.Acquire(t.Context(), writer))
+			got = time.Now()
+			release(t, second)
+		})
+		sleep(herd)
+		released := time.Now()
+		release(t, lock)
+		if after {
+			release(t, r.acquired(t))
+		}
+		b.Leave(name, w.id, func() {})
+		wg.Wait()
+		check.AtMost(t, "time until the second writer got the lock", got.Sub(released), toTry+5*time.Millisecond)
+	})
+}
+
+// The readers' turn after a downgrade does not end with the hold.
+func TestTurnAfterADowngradeOutlivesTheHold(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		first := b.write(t, locker.Request{TTL: 200 * time.Millisecond})
+		w, r := b.waits(t, writer, 0), b.waits(t, reader, 0)
+		w.refused(t, "writer", 0)
+		r.refused(t, "writer", 0)
+		sleep(100 * time.Millisecond)
+		match(t, first.Downgrade(t.Context()))
+		sleep(200 * time.Millisecond)
+		w.refused(t, "", toTry-200*time.Millisecond)
+		release(t, r.acquired(t))
+		release(t, w.acquired(t))
 		b.free(t)
 	})
 }

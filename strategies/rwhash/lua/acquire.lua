@@ -80,6 +80,9 @@ elseif waiting then
   need_memory(queue)
   if held then
     rest = time_barred(lock, queue, bound)
+    if not rest then
+      wake_all(queue, channel) -- they may enter too
+    end
   else
     rest, begins = time_kept(queue, channel, place, shared, waited)
   end

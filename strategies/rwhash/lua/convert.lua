@@ -86,11 +86,13 @@ end
 if shared and mine then
   redis.call('HDEL', KEYS[1], 'writer', 'long')
   if has_waiters(queue) and wake_readers(queue, ARGV[4]) then
-    local turn = format_ms(lock.now + time_to_try)
+    lock.needed = lock.now + time_to_try
+    local turn = format_ms(lock.needed)
     redis.call('HSET', KEYS[1], 'turn', turn)
     if lock.long then
       redis.call('HSET', KEYS[1], 'bar', turn)
     end
+    set_expiry(lock, till)
   end
 elseif not shared and not mine then
   redis.call('HDEL', KEYS[1], 'rough', 'bar', 'turn', 'long')

@@ -41,15 +41,15 @@ end
 
 local till = lock and parse_end(lock.own)
 if not till then
-  if not lock then
-    wake_next()
-  elseif leaves and ARGV[3] == '' and in_turn(lock) and lock.bar ~= lock.turn then -- a reader that was woken
-    if last_end(lock) then
-      redis.call('HDEL', KEYS[1], 'turn') -- a downgraded hold
-    else
+  local held = lock and last_end(lock) -- maybe by a hold that has expired
+  if leaves and ARGV[3] == '' and in_turn(lock) and lock.bar ~= lock.turn then
+    redis.call('HDEL', KEYS[1], 'turn') -- maybe no reader that was woken is left
+    if not held then
       redis.call('DEL', KEYS[1])
-      wake_next()
     end
+  end
+  if not held then
+    wake_next()
   elseif leaves and waiting and not lock.writer and not first_waiter(queue, now_us()) then
     wake_all(queue, channel) -- the readers that a writer kept out
   end
