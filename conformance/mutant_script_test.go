@@ -113,8 +113,8 @@ func TestMutantsOfRWHash(t *testing.T) {
 	m.script(rwhashWith, "a writer that leaves its place when it gives up", "  remove_waiter(queue, ARGV[3])", "", gaveUp)
 	m.script(rwhashWith, "a writer that gives up and wakes nobody",
 		"  elseif leaves and waiting and not lock.writer and", "  elseif false and", gaveUp)
-	m.script(rwhashWith, "readers that wait for long and are forgotten", "    rest = math.min(rest, retry_first)", "",
-		"a release wakes a waiter that has waited for long")
+	m.script(rwhashWith, "readers that wait for long and are forgotten", "return id == 'all' and math.min(left, again) or left",
+		"return left", "a release wakes a waiter that has waited for long")
 	m.script(rwhashWith, "a turn of readers that have given up", "return found, received", "return found, found", gaveUp)
 	m.script(rwhashWith, "an attempt that keeps others out without waiting", "enqueue(queue, place, ARGV[10],",
 		"enqueue(queue, place == '' and 'writers' or place, ARGV[10],", "an attempt that does not wait keeps nobody out")

@@ -47,8 +47,8 @@ func TestDeadTenure(t *testing.T) {
 				release(t, b.me(t, locker.Request{TTL: time.Hour}))
 				b.holds(t, 201)
 				if owner == "you" { // whoever is refused sets it right
-					if held := b.refusal(t); held.RetryAfter != 5*time.Second || b.m.TTL(name) != 5*time.Second {
-						t.Errorf("RetryAfter %v, the key lives for %v; want 5s", held.RetryAfter, b.m.TTL(name))
+					if held := b.refusal(t); held.Left != 5*time.Second || b.m.TTL(name) != 5*time.Second {
+						t.Errorf("left %v, the key lives for %v; want 5s", held.Left, b.m.TTL(name))
 					}
 					release(t, b.me(t, locker.Request{TTL: time.Hour}))
 				}

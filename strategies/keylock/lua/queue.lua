@@ -203,8 +203,8 @@ end
 -- extends its presence there. It never shortens it: an attempt of another waiter of the process may
 -- come late. The waiter has waited for waited ms and waits for at most patience ms longer ('': no
 -- bound). left is what is left of the holder's lease, ms, negative if unknown. It returns the time
--- after which the waiter tries again, ms: left for one that has no place of its own, -1 for one
--- whose place cannot be stored, so that nobody wakes it.
+-- after which the waiter tries again, ms: left, or less, for one that has no place of its own, -1 for
+-- one whose place cannot be stored, so that nobody wakes it.
 local function enqueue(queue, id, delivery, waited, patience, left)
   local all, ahead = not has_place(id), 0
   local unplaced = all and left or -1
@@ -243,7 +243,7 @@ local function enqueue(queue, id, delivery, waited, patience, left)
     return unplaced
   end
   if all then
-    return left
+    return id == 'all' and math.min(left, again) or left
   end
   return math.min(again, left < 0 and again or left + ahead)
 end

@@ -41,8 +41,6 @@ local function refuse(owner, note, left, rest)
   if place == 'writers' then
     patience = math.min(tonumber(patience) or writers_count_for, writers_count_for)
     rest = math.min(rest, writers_count_for / 2)
-  elseif place == 'all' then
-    rest = math.min(rest, retry_first) -- before it counts no more
   end
   return {0, owner, note, left, enqueue(queue, place, ARGV[10], waited, patience, rest)}
 end
