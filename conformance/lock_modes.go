@@ -220,9 +220,22 @@ func shorterReentryNeverShrinks(t *caseT) {
 	t.free(l, name)
 }
 
+// nestedDoesNotQueue nests acquires whose ctx carries the hold, and one that has the owner alone.
 func nestedDoesNotQueue(t *caseT) {
 	l, name := t.waiting(t.direct(), retry.Config{}), t.Key()
 	var got <-chan *locker.Lock
+	own := locker.Request{Name: name, TTL: long, Owner: "me"}
+	outer := t.acquire(l, own)
+	got = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
+	t.OK(t.Call("an acquire of the owner behind a waiter", func() error {
+		inner, err := l.Acquire(t.Ctx, own)
+		if err != nil {
+			return err
+		}
+		return inner.Release(t.Ctx)
+	}), "an acquire of the owner behind a waiter, and its release")
+	t.OK(outer.Release(t.Ctx), "Release of the outer hold")
+	t.OK(t.got(got, "when the nested work is done").Release(t.Ctx), "Release of the waiter")
 	err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
 		got = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
 		nested := t.Call("a nested Do behind a waiter", func() error {

@@ -24,13 +24,29 @@ func attempts(f attempt) func(retry.Config) (locker.Middleware, error) {
 	return func(cfg retry.Config) (locker.Middleware, error) {
 		waits, err := retry.New(cfg)
 		return func(inner locker.Locker) locker.Locker {
-			return waits(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) { return f(ctx, req, inner) }))
+			return waits(attempting{inner, f})
 		}, err
 	}
 }
 
-// early reports whether an attempt is one that a request with an owner makes before its turn.
-func early(req locker.Request) bool { return req.NoWait && req.Owner == "" }
+// attempting is a Locker of which Acquire alone is flawed.
+type attempting struct {
+	inner   locker.Locker
+	acquire attempt
+}
+
+func (a attempting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	return a.acquire(ctx, req, a.inner)
+}
+
+func (a attempting) Unwrap() locker.Locker { return a.inner }
+
+// seesAcquireAlone makes middleware/retry that finds nothing of a strategy but Acquire: not that it is
+// reentrant, nor that it is being closed.
+func seesAcquireAlone(cfg retry.Config) (locker.Middleware, error) {
+	waits, err := retry.New(cfg)
+	return func(inner locker.Locker) locker.Locker { return waits(locker.Func(inner.Acquire)) }, err
+}
 
 // refusing makes attempts whose refusals change alters.
 func refusing(change func(*locker.ContentionError)) attempt {
@@ -66,23 +82,17 @@ func TestMutantsThatWait(t *testing.T) {
 	reentrant := func(waits func(retry.Config) (locker.Middleware, error)) *Harness {
 		return &Harness{Dial: plain, Can: Capabilities{Reentrant: true, Hash: true}, New: newReentrant, waits: waits}
 	}
-	m.add("a nested acquire that queues", reentrant(attempts(
+	m.add("a reentrant strategy that does not say so", reentrant(seesAcquireAlone), reentrant(nil),
+		"a nested acquire does not wait for the queue")
+	m.add("an error taken for a refusal", reentrant(attempts(
 		func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-			if early(req) {
-				return refuse(req)
-			}
-			return l.Acquire(ctx, req)
-		},
-	)), reentrant(nil), "a nested acquire does not wait for the queue", "a nested acquire outlives a transient error")
-	m.add("an error taken for the answer whether an owner holds the lock", reentrant(attempts(
-		func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-			lock, err := anonymous(ctx, req, l)
-			if early(req) && err != nil && !errors.Is(err, locker.ErrNotAcquired) && driver.Transient(err) {
+			lock, err := l.Acquire(ctx, req)
+			if err != nil && !errors.Is(err, locker.ErrNotAcquired) && driver.Transient(err) {
 				return refuse(req)
 			}
 			return lock, err
 		},
-	)), reentrant(attempts(anonymous)), "a nested acquire outlives a transient error")
+	)), reentrant(nil), "a nested acquire outlives a transient error")
 	const bounded = "an acquire that does not wait is bounded"
 	m.add("NoWait and MaxWait that bound nothing", &Harness{
 		Dial: plain, Around: corrects(func(req *locker.Request) { req.NoWait, req.MaxWait = false, 0 }),
@@ -197,9 +207,7 @@ func TestMutantsOfQueues(t *testing.T) {
 			return locker.Must(retry.New(cfg))(inner).Acquire(ctx, req)
 		}), nil
 	}, "many waiters send one attempt at a time")
-	waits("a waiter that learns of Close at its next attempt", attempts(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-		return l.Acquire(ctx, req)
-	}), "close ends the wait for a lock")
+	waits("a waiter that learns of Close at its next attempt", seesAcquireAlone, "close ends the wait for a lock")
 	waits("a queue that serves the newest first", newestFirst, "waiters of one process queue in order")
 	waits("a place that is kept when its caller leaves",
 		waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {

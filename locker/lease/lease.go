@@ -116,6 +116,13 @@ type Leaver interface {
 	Leave(name, id string, left func())
 }
 
+// Reentrant is a Locker that may grant a lock again to the owner that holds it (Request.Owner). Then a
+// request does not wait in a queue behind requests that wait for its own owner.
+type Reentrant interface {
+	// Reenters reports whether it does.
+	Reenters() bool
+}
+
 // Served is implemented by a Lease whose hold is at one server.
 type Served interface {
 	Lease

@@ -96,11 +96,13 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	o = q.nameHolder(o)
-	q.known = o
+	q.learn(o, w)
 	w.answered(time.Now())
 	q.closed = q.closed || w.shared
 	if o.held == nil {
-		q.reentry = reentry{} // one at a time again, and not before the pause ends
+		if w.early { // whether its owner still holds the lock, the leader's next answer says
+			q.wakeLeaders(locktrace.ByTurn)
+		}
 	} else {
 		if !w.overlaps {
 			w.unwoken = nil
@@ -109,23 +111,8 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 		q.ordered = q.ordered || o.held.Ordered
 		if o.held.Queue {
 			q.atServer, q.fair = true, o.held.Fair
-			if !w.overlaps && !w.trying { // else it says nothing of what the release left
+			if !w.overlaps && !w.early { // else it says nothing of what the release left
 				q.leftHere, q.free = false, false
-			}
-		}
-		q.early.notBefore = time.Time{} // the server answers
-		if w.owner != "" && w.owner == o.held.Owner {
-			q.refusedItself[lineOf(w.shared)] = true
-		}
-		if q.reentry.owner == w.owner || q.reentry.owner != o.held.Owner {
-			q.reentry = reentry{}
-		}
-		for i := range q.lines {
-			for v := q.lines[i].first; v != nil && len(q.owners) > 0; v = v.behind {
-				if v.owner != "" {
-					v.setUnchecked(staysUnchecked(v.unchecked, v.owner,
-						refusal{by: w.owner, holder: o.held.Owner, after: v.number <= w.began}))
-				}
 			}
 		}
 	}
@@ -141,14 +128,10 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure)
 	w.unwoken = nil
 	w.answered(now)
 	if q.size > 1 {
-		q.granted(lock, note, alone)
-	}
-	if w.trying {
-		q.reentry = q.reentry.add(w.owner)
-		q.wakeOwner(w.owner)
+		q.granted(lock, note, alone, w)
 	}
 	if alone {
-		q.beginTurn(now, w.trying)
+		q.beginTurn(now, w.early)
 	}
 	if w.placed && !w.shared {
 		q.placed = w.passesOn && q.fair
@@ -164,14 +147,14 @@ func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone boo
 	defer qs.mu.Unlock()
 	qs.begin(lock.Name(), t)
 	if q := qs.byName[lock.Name()]; q != nil {
-		q.granted(lock, note, alone)
-		q.wakeOwner(lock.Owner())
+		q.granted(lock, note, alone, nil)
 		q.advance(nil)
 	}
 }
 
-// granted keeps that a request of this process has the lock, alone or with others.
-func (q *queue) granted(lock *locker.Lock, note string, alone bool) {
+// granted keeps that a request of this process, w or one outside the queue, has the lock, alone or with
+// others.
+func (q *queue) granted(lock *locker.Lock, note string, alone bool, w *waiter) {
 	q.silence = q.silence.answer(time.Now())
 	if !alone {
 		q.known = outcome{}
@@ -179,7 +162,7 @@ func (q *queue) granted(lock *locker.Lock, note string, alone bool) {
 		return
 	}
 	held := &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}
-	q.known = outcome{held: held, here: lock.Hold(), at: time.Now()}
+	q.learn(outcome{held: held, here: lock.Hold(), at: time.Now()}, w)
 }
 
 // released ends t, which may be nil, and wakes the leaders of name's queue, if there is one: the
@@ -204,9 +187,9 @@ func (qs *queues) released(name string, t *tenure, leftHere bool, others lease.O
 // freed records that this process releases the lock: whether that leaves it to this process, and
 // whether it is probably free then. mu is held.
 func (q *queue) freed(now time.Time, leftHere, free bool) {
-	q.leftHere, q.free, q.reentry = leftHere, free, reentry{}
-	if q.known.here != nil {
-		q.known.here, q.known.at = nil, now // until now
+	q.leftHere, q.free = leftHere, free
+	if q.known.here != nil { // until now
+		q.known = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
 	}
 	q.stopTimer()
 }
@@ -229,32 +212,15 @@ func (w *waiter) latest(own outcome, h history, now time.Time) (o outcome, outag
 	defer q.all.mu.Unlock()
 	o = own
 	switch {
-	case w.ownedBy(q.known) && (h.maySee(q.known) || !q.refusedItself[lineOf(w.shared)]):
-	case q.known.held != nil && q.known.held.Owner == "" && q.known.here == nil && h.maySee(q.known):
+	case w.ownedBy(q.known) && (q.all.reenters || h.maySee(q.known)):
+	case q.known.held != nil && q.known.owner() == "" && q.known.here == nil && !q.known.assumed && h.maySee(q.known):
 	case q.known.at.After(own.at):
 		o = q.known
-	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) && !w.mayReenter():
+	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) && !h.unknown && !w.behindItself():
 		o = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
 	}
 	if o.err != nil || o.heldHere(now) {
 		return o, 0
 	}
 	return o, q.timing.outage(q.silence.length(now))
-}
-
-// ownedBy reports whether o says that w's own owner holds the lock. That is no refusal of w if the
-// strategy is reentrant.
-func (w *waiter) ownedBy(o outcome) bool {
-	return o.held != nil && w.owner != "" && w.owner == o.held.Owner
-}
-
-// mayReenter reports whether w's owner may be the one that has the lock, though nobody has said so:
-// an early attempt of w got no answer, or the strategy may be reentrant and another request of the
-// same owner is in the queue.
-func (w *waiter) mayReenter() bool {
-	others := w.queue.owners[w.owner]
-	if !w.left {
-		others--
-	}
-	return w.owner != "" && (w.began > 0 || others > 0 && !w.queue.refusedItself[lineOf(w.shared)])
 }

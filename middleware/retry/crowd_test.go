@@ -63,27 +63,3 @@ func TestOneReaderTriesAfterAWriter(t *testing.T) {
 		wcancel()
 	})
 }
-
-// TestEarlyAttemptsOutliveAWaiter checks that an early attempt that hangs is repeated by another
-// waiter when the one that was to repeat it gives up.
-func TestEarlyAttemptsOutliveAWaiter(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		stuck := newHangingReentrant(s)
-		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
-		ctx, cancel := context.WithCancel(t.Context())
-		s.begin(ctx, l, locker.Request{Owner: "rival"})
-		s.begin(ctx, l, locker.Request{Owner: "stuck"})
-		wctx, wcancel := context.WithCancel(t.Context())
-		s.begin(wctx, l, locker.Request{Owner: "watcher"})
-		nested := s.begin(t.Context(), l, locker.Request{Owner: "me"})
-		elapse(100 * ms)
-		wcancel()
-		check.Advance(20 * time.Second)
-		if !nested.done {
-			t.Errorf("the nested acquire still waits after 20 s")
-		}
-		close(stuck)
-		cancel()
-		check.Advance(time.Second)
-	})
-}

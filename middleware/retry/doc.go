@@ -43,10 +43,11 @@
 //     (see below). If the strategy itself orders readers and writers (ContentionError.Ordered, as
 //     rwhash does), shared and exclusive requests have separate queues, and the strategy decides
 //     between the two first waiters.
-//   - A nested acquire does not wait behind requests that wait for its own lock. A request with an
-//     owner ([locker.Request], [locker.WithOwner]) that has to queue makes early attempts: one when
-//     it enters, repeated with backoff after an error, until an answer shows whether its owner
-//     holds the lock; and one whenever a refusal names its owner as the holder.
+//   - A nested acquire does not wait behind requests that wait for its own lock, if the strategy is
+//     reentrant ([lease.Reentrant]). A request with an owner ([locker.Request], [locker.WithOwner])
+//     makes an attempt at once when that owner is known to hold the lock: from a refusal of anyone
+//     in the queue, or from an acquire of this process while the queue had a waiter. After an error
+//     it waits until the first waiter is told again who holds the lock.
 //   - A request whose ctx carries a hold of the name that was acquired through this retry
 //     ([locker.Do], [locker.Lock.Context]) does not wait for itself: if it is refused, it fails
 //     with [locker.ErrNested]. If it would have to queue, it makes its attempt at once, outside the
@@ -55,12 +56,11 @@
 //     with none, begins a new call chain. Not refused are requests whose ctx carries a hold that
 //     has ended or is of another Locker, shared requests beside a shared hold, and requests to a
 //     semaphore of several permits.
-//   - A process sends few attempts for a name, however many requests wait: the first waiter's, one
-//     early attempt beside it (and another one each time the latest gets no answer within 250 ms),
-//     and those of requests that do not queue. The answer to an attempt counts for all owners that
-//     entered before it was sent. Attempts are concurrent only where several requests can hold the
-//     lock together: shared requests after the first of them was acquired or before any was
-//     refused, and requests of an owner whose re-entry has succeeded twice.
+//   - A process sends few attempts for a name, however many requests wait: the first waiter's, and
+//     those of requests that do not queue. Attempts are concurrent only where several requests can
+//     hold the lock together: shared requests after the first of them was acquired or before any
+//     was refused, and requests of the owner that holds a reentrant lock, one each time that it is
+//     found to hold it.
 //   - [locker.ErrNotAcquired] means that the last answer was "held by another", or that another
 //     request of this process was ahead. The error names the holder if it is known. It is returned
 //     too if ctx or MaxWait ends during a further attempt; the caller holds nothing, and what that

@@ -20,7 +20,10 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-const name = "job"
+const (
+	name   = "job"
+	holder = "w7" // the owner that refusals name
+)
 
 // server is a Locker in memory, the driver of its channels, and a record of the requests. Its lease
 // ends only as a refusal says.
@@ -137,7 +140,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 func (s *server) refusal(h *hold) error {
-	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, Left: s.lease, RetryAfter: s.lease, Jitter: s.jitter, Ordered: s.ordered}
+	held := &locker.ContentionError{Name: h.name, Owner: holder, Note: h.note, Left: s.lease, RetryAfter: s.lease, Jitter: s.jitter, Ordered: s.ordered}
 	held.Queue, held.Fair, held.Foreign = s.queue, s.fair, s.foreign
 	if s.unnamed {
 		held.Owner = ""

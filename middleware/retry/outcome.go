@@ -18,10 +18,19 @@ const expirySlack = time.Millisecond
 type outcome struct {
 	held    *locker.ContentionError
 	here    lease.Hold // the holder, if it is a request of this process
-	assumed bool       // no answer said so: others are ahead in the queue
+	assumed bool       // no answer said so: others are ahead in the queue, or one of them held it before
 	err     error
 	others  bool // it is of an attempt of another request
 	at      time.Time
+}
+
+// owner returns the owner that is known to hold the lock; "": none is known. One whose minimum hold
+// lasts holds it no more.
+func (o outcome) owner() string {
+	if o.held == nil || o.held.Released {
+		return ""
+	}
+	return o.held.Owner
 }
 
 // leaseEnd is when the holder's lease will be over unless renewed; zero: unknown.

@@ -12,7 +12,7 @@ import (
 
 // queues are the queues of one wrapped Locker, one for each name that somebody is acquiring.
 //
-// mu guards all that this file, waiter.go, early.go, answers.go and subscribe.go declare: the map,
+// mu guards all that this file, waiter.go, owner.go, answers.go and subscribe.go declare: the map,
 // the queues, the waiters and the subscriptions. It is held for a few steps, and never while
 // foreign code runs: an attempt, a policy, a trace callback, a driver.
 //
@@ -30,7 +30,9 @@ import (
 // subscription's, until an attempt is sent after it was heard. If that waiter gives up instead, its
 // successor tries at once when it becomes the leader.
 type queues struct {
-	leaver  lease.Leaver // nil: a place at the server is left by a later command
+	leaver   lease.Leaver // nil: a place at the server is left by a later command
+	reenters bool         // the owner of a lock is granted it again
+
 	mu      sync.Mutex
 	byName  map[string]*queue
 	id      string // of the places at the server, one for each name
@@ -49,7 +51,7 @@ type queues struct {
 func newQueues(inner locker.Locker) *queues {
 	leaver, _ := locker.As[lease.Leaver](inner)
 	return &queues{
-		leaver: leaver, id: lease.NewToken(), byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
+		leaver: leaver, reenters: reenters(inner), id: lease.NewToken(), byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
 		tenures: map[string]*tenure{}, sweepAt: 64, places: map[string]time.Time{}, sweepPlacesAt: 64,
 	}
 }
@@ -72,14 +74,6 @@ type queue struct {
 	// closed: of the shared waiters only the leader tries, until one has acquired the lock. It is
 	// set when a shared attempt fails, or when an exclusive waiter that was ahead has left.
 	closed bool
-
-	early     early
-	owners    map[string]int                // how many waiters each owner has
-	unchecked struct{ first, last *waiter } // those who are unchecked
-	reentry   reentry
-	// refusedItself: by mode, a request was refused because its own owner holds the lock, so that
-	// the strategy is not reentrant.
-	refusedItself [2]bool
 
 	known   outcome // of the latest attempt of anyone here that others may know of
 	silence silence // since the last answer or grant
@@ -143,13 +137,7 @@ func (qs *queues) enter(name string, since time.Time, shared bool, owner string,
 	}
 	q.entered++
 	*w = waiter{queue: q, number: q.entered, since: since, shared: shared, queued: q.size, owner: owner, terms: terms}
-	if owner != "" {
-		if q.owners == nil {
-			q.owners = map[string]int{}
-		}
-		q.owners[owner]++
-		w.setUnchecked(true)
-	}
+	w.mayReenter = qs.reenters && w.ownedBy(q.known)
 	q.size++
 	line := q.line(shared)
 	w.ahead = line.last
@@ -207,13 +195,6 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	if !acquired && line.first == nil {
 		q.leaveLine(w, &left)
 	}
-	if w.owner != "" {
-		if q.owners[w.owner]--; q.owners[w.owner] == 0 {
-			delete(q.owners, w.owner)
-		}
-		w.setUnchecked(false)
-	}
-	q.endEarly(w)
 	if w.unwoken != nil && q.unwoken == nil {
 		q.unwoken = w.unwoken // it gives up without an answer
 	}
@@ -304,9 +285,6 @@ func (q *queue) advance(entering *waiter) {
 				q.closed = true
 			}
 			line.leader = leader
-			if leader != nil {
-				leader.setUnchecked(false)
-			}
 			switch {
 			case leader == nil, leader == entering:
 			case q.tenure != nil && !q.closing && leader.mayInherit(): // a hand-over or a release wakes the leader
@@ -329,14 +307,7 @@ func (q *queue) advance(entering *waiter) {
 			break
 		}
 		q.admitted = next
-		next.setUnchecked(false)
 		if next != entering && !q.closed && !next.leads() {
-			next.notify(locktrace.ByTurn)
-		}
-	}
-	if next := q.nextEarly(); next != nil && (q.early.waiter == nil || next != q.early.watcher) {
-		q.early.watcher = next
-		if next != entering {
 			next.notify(locktrace.ByTurn)
 		}
 	}

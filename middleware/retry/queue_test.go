@@ -3,7 +3,6 @@ package retry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -225,60 +224,59 @@ func TestHeadThatHangs(t *testing.T) {
 	})
 }
 
-// A nested acquire must not wait behind waiters for the lock that its owner holds: with an owner,
-// the first attempt comes before the queue.
+// A nested acquire must not wait behind waiters for the lock that its owner holds: if the strategy is
+// reentrant, its first attempt comes before the queue.
 func TestOwnerTriesFirst(t *testing.T) {
 	t.Parallel()
+	own := func(ctx context.Context) (context.Context, locker.Request) { return ctx, locker.Request{Owner: holder} }
 	tests := []struct {
-		name string
-		ctx  func(context.Context) context.Context
-		req  locker.Request
+		name     string
+		request  func(context.Context) (context.Context, locker.Request)
+		reenters bool
+		early    bool
 	}{
-		{name: "in the request", req: locker.Request{Owner: "me"}},
-		{name: "in ctx", ctx: func(ctx context.Context) context.Context { return locker.WithOwner(ctx, "me") }},
+		{"of the holder, in the request", own, true, true},
+		{"of the holder, in ctx", func(ctx context.Context) (context.Context, locker.Request) {
+			return locker.WithOwner(ctx, holder), locker.Request{}
+		}, true, true},
+		{"of another", func(ctx context.Context) (context.Context, locker.Request) {
+			return ctx, locker.Request{Owner: "another"}
+		}, true, false},
+		{"without one", func(ctx context.Context) (context.Context, locker.Request) { return ctx, locker.Request{} }, true, false},
+		{"of the holder, not reentrant", own, false, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server) {
-				reentrant := errors.New("held by another owner")
 				s.noPubSub = true
-				s.answer = func(_ int, req locker.Request) error {
-					if req.Note == "stranger" {
-						return fmt.Errorf("%w: %w", &locker.ContentionError{Name: name}, reentrant)
-					}
-					return nil
+				h := s.hold()
+				var inner locker.Locker = s
+				if tt.reenters {
+					inner = reentering{s}
 				}
-				l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
-				stranger := s.begin(t.Context(), l, locker.Request{Note: "stranger", MaxWait: time.Second})
-				ctx := t.Context()
-				if tt.ctx != nil {
-					ctx = tt.ctx(ctx)
+				l := wrap(t, inner, retry.Config{Policy: constant(time.Minute)})
+				stranger := s.begin(t.Context(), l, locker.Request{Note: "stranger"})
+				ctx, req := tt.request(t.Context())
+				req.Note = "nested"
+				nested := s.begin(ctx, l, req)
+				want := []string{"stranger"}
+				if tt.early {
+					want = append(want, "nested") // once: the fake refuses it
 				}
-				s.begin(ctx, l, tt.req).wantLock(t, 0)
-				s.begin(ctx, l, locker.Request{Owner: tt.req.Owner, Note: "stranger", MaxWait: 500 * ms})
+				equal(t, "attempts", s.notes(), want)
 				elapse(time.Second)
-				stranger.wantError(t, time.Second, locker.ErrMaxWait)
+				equal(t, "attempts", s.notes(), want)
+				s.free(h)
+				elapse(time.Minute)
+				stranger.wantLock(t, time.Minute)
+				if nested.done {
+					t.Error("the second got in beside the first")
+				}
+				check.OK(t, stranger.lock.Release(t.Context()))
+				nested.wantLock(t, time.Minute+time.Second)
 			})
 		})
 	}
-	t.Run("then it queues", func(t *testing.T) {
-		bubble(t, func(t *testing.T, s *server) {
-			l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
-			h := s.hold()
-			first := s.begin(t.Context(), l, locker.Request{Note: "first"})
-			second := s.begin(t.Context(), l, locker.Request{Note: "second", Owner: "me"})
-			equal(t, "attempts", s.notes(), []string{"first", "first", "second"})
-			elapse(time.Second)
-			s.free(h)
-			first.wantLock(t, time.Second)
-			if second.done {
-				t.Error("the second got in beside the first")
-			}
-			check.OK(t, first.lock.Release(t.Context()))
-			second.wantLock(t, time.Second)
-			equal(t, "attempts", s.notes()[3:], []string{"first", "second", "second"})
-		})
-	})
 	t.Run("alone, it does not try twice", func(t *testing.T) {
 		bubble(t, func(t *testing.T, s *server) {
 			s.noPubSub = true

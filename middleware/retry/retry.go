@@ -107,9 +107,8 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 	}
 }
 
-// turn acquires in its turn. Until then it tries early if its owner may hold the lock already. If
-// it returns neither a lock nor an error, the lock was handed over, or a nested acquire is to try
-// outside the queue.
+// turn acquires in its turn, or before it if its owner holds the lock. If it returns neither a lock nor
+// an error, the lock was handed over, or a nested acquire is to try outside the queue.
 func (a *acquisition) turn(now time.Time) (lock *locker.Lock, err error) {
 	a.place = a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
 	defer a.place.leave()
@@ -172,8 +171,8 @@ func (a *acquisition) owner() string {
 	return owner
 }
 
-// try makes one attempt. Where it is not final, again is true. An early one is for an owner that
-// may hold the lock already: where it does not, it must not keep those ahead from the lock.
+// try makes one attempt; again: it is not final. An early one is for the owner that holds the lock. If
+// it is refused, it must leave nothing that keeps those ahead from the lock.
 func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error) {
 	ctx, req := a.attemptContext(early), a.req
 	req.NoWait = early || req.NoWait
@@ -184,13 +183,6 @@ func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error)
 	}
 	now := time.Now()
 	err = a.judge(failed, now.Sub(a.sent), now)
-	if early {
-		var pause time.Time
-		if a.last.held == nil {
-			pause = a.pollAt
-		}
-		a.place.triedEarly(pause)
-	}
 	return nil, err == nil, err
 }
 

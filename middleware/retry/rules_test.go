@@ -20,31 +20,6 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-func TestStaysUnchecked(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name      string
-		unchecked bool
-		r         refusal
-		want      bool
-	}{
-		{"refused itself, by another", true, refusal{by: "me", holder: "other", after: true}, false},
-		{"refused itself, by nobody knows whom", true, refusal{by: "me", after: true}, false},
-		{"refused itself, by its owner: not reentrant", true, refusal{by: "me", holder: "me", after: true}, false},
-		{"another of its owner was refused before it entered", true, refusal{by: "me", holder: "other"}, true},
-		{"a stranger was refused, because of another", true, refusal{by: "you", holder: "other", after: true}, false},
-		{"so, before it entered", true, refusal{by: "you", holder: "other"}, true},
-		{"a stranger was refused, nobody knows because of whom", true, refusal{by: "you", after: true}, true},
-		{"a stranger was refused, because of its owner", true, refusal{by: "you", holder: "me", after: true}, true},
-		{"so, though it had an answer", false, refusal{holder: "me", after: true}, true},
-		{"it had an answer", false, refusal{by: "you", holder: "other", after: true}, false},
-		{"it had an answer, and this says nothing", false, refusal{by: "you"}, false},
-	}
-	for _, tt := range tests {
-		equal(t, tt.name, staysUnchecked(tt.unchecked, "me", tt.r), tt.want)
-	}
-}
-
 func TestReplaces(t *testing.T) {
 	t.Parallel()
 	held := outcome{held: &locker.ContentionError{}, at: time.Now()}
@@ -205,16 +180,5 @@ func TestHistoryReport(t *testing.T) {
 	}
 	if err := (history{unknown: true}).report(outcome{}, time.Now()); err != nil {
 		t.Errorf("error %v where nothing is known", err)
-	}
-}
-
-func TestReentry(t *testing.T) {
-	t.Parallel()
-	r := reentry{}.add("me")
-	if r.proven("me") || r.add("you").proven("you") || r.add("you").proven("me") {
-		t.Error("one early attempt that was granted proves nothing: the lock may have been free")
-	}
-	if !r.add("me").proven("me") {
-		t.Error("two prove that the owner enters again")
 	}
 }

@@ -64,15 +64,15 @@ func use(ctx context.Context, l locker.Locker, d time.Duration) error {
 	return err
 }
 
-// A request with an owner tries early, before its turn in the queue. That makes a turn of its
+// A request of the owner that holds the lock tries before its turn in the queue. That makes a turn of its
 // process no longer: a refusal of such an attempt begins no other turn, and neither does one that
 // acquires the lock, as a re-entry does.
 func TestEarlyAttemptsBeginNoTurn(t *testing.T) {
 	bubbles(t, map[string]bool{"refused": false, "granted": true}, func(t *testing.T, s *server, granted bool) {
 		s.queue, s.latency, s.refused = true, ms/10, ms/20
-		l := wrap(t, s, retry.Config{})
+		l := wrap(t, reentering{s}, retry.Config{})
 		other := s.hold()
-		first := s.begin(t.Context(), l, locker.Request{})
+		first := s.begin(t.Context(), l, locker.Request{Owner: holder})
 		elapse(ms)
 		second := s.begin(t.Context(), l, locker.Request{})
 		elapse(time.Second)
@@ -83,7 +83,7 @@ func TestEarlyAttemptsBeginNoTurn(t *testing.T) {
 			elapse(10 * ms)
 			s.lose()
 		}
-		third := s.begin(t.Context(), l, locker.Request{Owner: "third"})
+		third := s.begin(t.Context(), l, locker.Request{Owner: holder})
 		elapse(ms/10 + ms/100) // its attempt has reached the server, the refusal is under way
 		last := third
 		if !granted {

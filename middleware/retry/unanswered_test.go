@@ -58,9 +58,13 @@ func TestOwnUnknownOutcome(t *testing.T) {
 		"another is silent":                        {errSilent, []error{locker.ErrUnknownOutcome, errCut}, "outcome is unknown: connection cut; gave up after 2s"},
 	}, func(t *testing.T, s *server, tt test) {
 		s.noPubSub = true
+		attempts := 0
 		inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			attempts++
 			switch {
-			case req.Owner == "":
+			case attempts == 1: // from now on both modes have a first waiter
+				return nil, &locker.ContentionError{Name: name, Ordered: true}
+			case req.Mode == locker.Exclusive:
 				return nil, errUnknown
 			case tt.others == nil:
 				s.hold()
@@ -72,10 +76,10 @@ func TestOwnUnknownOutcome(t *testing.T) {
 				return nil, tt.others
 			}
 		})
-		l := wrap(t, inner, retry.Config{Policy: constant(time.Minute)})
+		l := wrap(t, inner, retry.Config{Policy: constant(1100 * ms)})
 		a := s.begin(t.Context(), l, locker.Request{MaxWait: 2 * time.Second})
-		elapse(100 * ms)
-		s.begin(t.Context(), l, locker.Request{Owner: "b", MaxWait: 5 * time.Second})
+		elapse(1200 * ms)
+		s.begin(t.Context(), l, locker.Request{Mode: locker.Shared, MaxWait: 5 * time.Second})
 		elapse(10 * time.Second)
 		a.wantError(t, 2*time.Second, append(tt.want, locker.ErrMaxWait)...)
 		match(t, a.err, nil, []error{driver.ErrNotSent})
@@ -102,11 +106,11 @@ func TestImpatientCallers(t *testing.T) {
 	bubbles(t, map[string]int{"1": 1, "100": 100}, func(t *testing.T, s *server, callers int) {
 		s.noPubSub, s.latency, s.lease = true, 30*ms, time.Minute
 		s.hold()
-		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+		l := wrap(t, reentering{s}, retry.Config{Policy: constant(time.Minute)})
 		patient := s.begin(t.Context(), l, locker.Request{MaxWait: 4 * time.Second})
 		elapse(500 * ms)
 		for range callers {
-			impatient := s.begin(t.Context(), l, locker.Request{Owner: "impatient", MaxWait: 20 * ms})
+			impatient := s.begin(t.Context(), l, locker.Request{Owner: holder, MaxWait: 20 * ms})
 			elapse(30 * ms)
 			if synctest.Wait(); !impatient.done || impatient.err == nil {
 				t.Errorf("an impatient caller returned: %t, with %v", impatient.done, impatient.err)
@@ -152,17 +156,17 @@ func TestSilenceOfAnAttemptBegunBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true
 		s.hold()
-		l := wrap(t, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			if req.Note == "stuck" {
+		l := wrap(t, reentering{locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if req.Note == "stuck" && len(s.times()) > 0 {
 				<-ctx.Done()
 				return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
 			}
 			return s.Acquire(ctx, req)
-		}), retry.Config{})
+		})}, retry.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		s.begin(ctx, l, locker.Request{Note: "stuck"})
 		elapse(10 * ms)
-		behind := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: 10 * time.Second})
+		behind := s.begin(t.Context(), l, locker.Request{Owner: holder, MaxWait: 10 * time.Second})
 		check.Advance(20 * time.Second)
 		behind.wantError(t, 10*time.Second+10*ms, locker.ErrMaxWait)
 		match(t, behind.err, nil, []error{locker.ErrNotAcquired})

@@ -15,7 +15,7 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locktrace.ByTurn
 	for ; ; now = time.Now() {
-		next, until := a.place.next(now, due, end)
+		next := a.place.next(now, due, end)
 		switch next {
 		case stay:
 			if a.outsideQueue = a.attempts == 0 && a.enclosingHold() != nil; a.outsideQueue {
@@ -37,7 +37,7 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 			a.sent = now
 			return next, nil
 		}
-		e := a.expect(until, end)
+		e := a.expect(end)
 		if a.began.IsZero() {
 			a.began = now
 			a.traceWaiting(e.info(a, now))
@@ -62,10 +62,8 @@ type expected struct {
 	tooLate  bool // to ask then
 }
 
-// expect says what to wait for. until is when to ask again for a turn; a leader looks again at a
-// time of its own.
-func (a *acquisition) expect(until, end time.Time) expected {
-	e := expected{until: until, by: locktrace.ByBackoff}
+// expect says what to wait for. Only a leader asks again without a wake-up.
+func (a *acquisition) expect(end time.Time) (e expected) {
 	a.place.watchClose(a.retrier)
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
 		return e

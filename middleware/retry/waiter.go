@@ -9,19 +9,17 @@ import (
 // waiter is one place in a queue.
 type waiter struct {
 	queue         *queue
-	ahead, behind *waiter                         // in its line
-	links         struct{ ahead, behind *waiter } // among the unchecked
+	ahead, behind *waiter // in its line
 	number        int
 	since         time.Time // when its acquire began
 	shared        bool
 	queued        int    // how many were ahead when it entered
 	owner         string // "": none was asked for
-	unchecked     bool   // it has an owner, and does not know whether that holds the lock
+	mayReenter    bool   // its owner was said to hold the lock since its latest attempt began
 	placed        bool   // one of its attempts asked for a place at the server
 	passesOn      bool   // its latest attempt asked to pass that on to the next waiter
-	trying        bool   // its early attempt is under way
-	began         int    // queue.entered when its latest attempt began
 	asking        bool   // its latest attempt is in flight
+	early         bool   // its latest attempt was made before its turn
 	overlaps      bool   // its latest attempt began before a release was answered that left the lock to it
 	left          bool
 	won           bool // it left with the lock
@@ -39,7 +37,7 @@ type step int
 const (
 	stay      step = iota // wait
 	send                  // make an attempt
-	sendEarly             // make an attempt that leaves nothing behind where it is refused
+	sendEarly             // make an attempt before the turn
 	outOfTime             // an attempt would take longer than its time
 	inherit               // take what was handed over
 )
@@ -47,21 +45,21 @@ const (
 // leads reports whether w is the leader of its line.
 func (w *waiter) leads() bool { return w.queue.line(w.shared).leader == w }
 
-// next returns w's next step and, if that is stay, the time to call next again (zero: when woken).
-// due says that a leader has a reason to send. end is the end of w's ctx.
-func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) {
+// next returns w's next step; after stay, it is called again when w is woken. due says that a leader
+// has a reason to send. end is the end of w's ctx.
+func (w *waiter) next(now time.Time, due bool, end time.Time) step {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	if w.inheritance != nil {
-		return inherit, time.Time{}
+		return inherit
 	}
-	s, until := q.step(w, now, due)
+	s := q.step(w, now, due)
 	over := !end.IsZero() && !now.Before(end) // though ctx has not ended: its timer is late
 	if s != stay && (over || q.known.held != nil && q.timing.tooLate(now, end, 1)) {
-		return outOfTime, time.Time{}
+		return outOfTime
 	}
-	return s, until
+	return s
 }
 
 // begin is called at now, before w sends. The attempt covers all wake-ups until now, so begin
@@ -73,14 +71,9 @@ func (w *waiter) begin(s step, now time.Time) bool {
 	if w.inheritance != nil {
 		return false
 	}
-	w.began, w.overlaps = q.entered, q.next == w
-	w.asking, q.silence = true, q.silence.begin(now)
-	if s == sendEarly {
-		w.trying, q.early.waiter, q.early.since = true, w, now
-		if next := q.nextEarly(); next != nil {
-			q.early.watcher = next
-			next.notify(locktrace.ByTurn) // it watches the time now
-		}
+	w.asking, w.early, w.mayReenter, w.overlaps = true, s == sendEarly, false, q.next == w
+	q.silence = q.silence.begin(now)
+	if w.early {
 		return true // keep the wake-up: it may say that w leads now
 	}
 	select {
@@ -97,33 +90,20 @@ func (w *waiter) begin(s step, now time.Time) bool {
 	return true
 }
 
-func (q *queue) step(w *waiter, now time.Time, due bool) (step, time.Time) {
+func (q *queue) step(w *waiter, now time.Time, due bool) step {
 	switch {
 	case w.leads():
 		if due && !now.Before(q.notBefore) {
-			return send, time.Time{}
+			return send
 		}
-		return stay, time.Time{}
-	case w.shared && q.admits(w):
-		if !q.closed {
-			return send, time.Time{}
-		}
-		return stay, time.Time{}
-	case !w.unchecked:
-		return stay, time.Time{}
-	case q.reentry.proven(w.owner):
-		return sendEarly, time.Time{}
-	case w != q.nextEarly():
-		return stay, time.Time{}
+		return stay
+	case w.shared && q.admits(w) && !q.closed:
+		return send
+	case w.mayReenter:
+		return sendEarly
+	default:
+		return stay
 	}
-	until := q.early.notBefore
-	if q.early.waiter != nil {
-		until = q.early.since.Add(earlyPatience)
-	}
-	if now.Before(until) {
-		return stay, until
-	}
-	return sendEarly, time.Time{}
 }
 
 // notify puts by into w's channel unless there is a reason already.

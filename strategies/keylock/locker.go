@@ -24,6 +24,7 @@ var (
 	_ locker.Breaker        = (*Locker)(nil)
 	_ lease.Sourced         = (*Locker)(nil)
 	_ lease.Counted         = (*Locker)(nil)
+	_ lease.Reentrant       = (*Locker)(nil)
 	_ lease.Closing         = (*Locker)(nil)
 	_ lease.Leaver          = (*Locker)(nil)
 )
@@ -50,6 +51,9 @@ func (l *Locker) Source() locktrace.Source {
 	info := l.drv.Info()
 	return locktrace.Source{Strategy: l.spec.Name, Client: info.Client, Address: info.Address}
 }
+
+// Reenters implements lease.Reentrant.
+func (l *Locker) Reenters() bool { return l.spec.Reentrant }
 
 // Acquire implements locker.Locker. It makes one attempt to acquire the lock, or, with
 // Request.Resume, to take a hold over.

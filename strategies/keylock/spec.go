@@ -48,6 +48,9 @@ type Spec struct {
 	Permits int
 	// ParsePermits returns the permits of a value, or 0 if it is not exactly of NewValue's form.
 	ParsePermits func(value string) int
+	// Reentrant says that Acquire grants a held lock again to the owner that holds it. Default: it
+	// refuses every request while the lock is held.
+	Reentrant bool
 	// SetNX says that the key is a string, the value: an acquire that needs no script is sent as
 	// SET key value NX PX ttl. Acquire is then sent only if that is refused. Default: always
 	// Acquire.

@@ -28,6 +28,7 @@ var (
 	_ locker.Inspector = (*Locker)(nil)
 	_ locker.Breaker   = (*Locker)(nil)
 	_ lease.Closing    = (*Locker)(nil)
+	_ lease.Reentrant  = (*Locker)(nil)
 )
 
 // New returns a Locker that locks where a quorum of nodes does. The nodes are bare strategies over
@@ -78,6 +79,12 @@ func checkNodes(nodes []locker.Locker) error {
 		}
 	}
 	return nil
+}
+
+// Reenters implements lease.Reentrant. The nodes are of one strategy.
+func (l *Locker) Reenters() bool {
+	r, ok := locker.As[lease.Reentrant](l.nodes[0].inner)
+	return ok && r.Reenters()
 }
 
 // same reports whether two Lockers are one, as far as they can be compared.

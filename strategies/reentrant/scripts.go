@@ -42,6 +42,7 @@ var common = form + hashholds.Lua + lockLua
 
 var spec = keylock.Spec{
 	Name:       "reentrant",
+	Reentrant:  true,
 	Queue:      true,
 	MinHold:    true,
 	Note:       true,
