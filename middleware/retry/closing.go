@@ -16,32 +16,45 @@ func (r *retrier) onClose(f func()) (stop func() bool) {
 	return func() bool { return true }
 }
 
-// watchClose makes Close wake w's queue, for as long as that has a waiter.
-func (w *waiter) watchClose(r *retrier) {
-	q := w.queue
-	q.all.mu.Lock()
-	watched := q.watched
-	q.watched = true
-	q.all.mu.Unlock()
+// watchClose makes Close wake all queues, for as long as there is one.
+func (r *retrier) watchClose() {
+	qs := r.queues
+	qs.mu.Lock()
+	watched := qs.watched
+	qs.watched = true
+	qs.mu.Unlock()
 	if watched {
 		return
 	}
-	stop := r.onClose(q.wakeToClose)
-	q.all.mu.Lock()
-	over := q.size == 0
-	if !over {
-		q.unwatch = stop
+	stop := r.onClose(qs.wakeToClose)
+	qs.mu.Lock()
+	over := len(qs.byName) == 0
+	if over {
+		qs.watched = false
+	} else {
+		qs.unwatch = stop
 	}
-	q.all.mu.Unlock()
+	qs.mu.Unlock()
 	if over {
 		stop()
 	}
 }
 
+// endWatch returns what ends the wake-up by Close; nil if it was not asked for. mu is held.
+func (qs *queues) endWatch() (unwatch func() bool) {
+	if qs.unwatch != nil {
+		unwatch, qs.unwatch, qs.watched = qs.unwatch, nil, false
+	}
+	return unwatch
+}
+
 // wakeToClose wakes the leaders, whose attempts fail. From then on each new leader tries at once.
-func (q *queue) wakeToClose() {
-	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
-	q.closing, q.notBefore = true, time.Time{}
-	q.wakeLeaders(locktrace.ByTurn)
+func (qs *queues) wakeToClose() {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	qs.closing = true
+	for _, q := range qs.byName {
+		q.notBefore = time.Time{}
+		q.wakeLeaders(locktrace.ByTurn)
+	}
 }

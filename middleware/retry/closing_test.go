@@ -65,6 +65,10 @@ func TestCloseEndsWaits(t *testing.T) {
 				}
 				lock, err := holder.Acquire(t.Context(), req)
 				match(t, err, nil, nil)
+				impatient := req
+				impatient.MaxWait = time.Second
+				_, err = l.Acquire(t.Context(), impatient) // nobody is in a queue when it has given up
+				match(t, err, []error{locker.ErrMaxWait}, nil)
 				results := make(chan error, 3)
 				for range cap(results) {
 					go func() {

@@ -94,7 +94,7 @@ func (q *queue) heir(t *tenure) *waiter {
 func (w *waiter) held() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	return w.queue.tenure != nil && !w.queue.closing && w.leads() && w.mayInherit()
+	return w.queue.tenure != nil && !w.queue.all.closing && w.leads() && w.mayInherit()
 }
 
 // mayInherit reports whether w's request is one that a lock may be handed over to. An owner's is

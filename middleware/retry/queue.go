@@ -46,6 +46,10 @@ type queues struct {
 	sweepPlacesAt int // how many there are when those that are over are removed
 
 	reserveAfter time.Time // no hand-over needs a new block of fencing tokens before
+
+	watched bool        // the wake-up by Close was asked for
+	unwatch func() bool // ends it; nil: there is none yet
+	closing bool        // every attempt fails: a driver is being closed
 }
 
 func newQueues(inner locker.Locker) *queues {
@@ -95,10 +99,6 @@ type queue struct {
 	timer     *time.Timer // wakes the leaders; nil: it does not run
 	notBefore time.Time   // the leaders make no attempt
 	yielded   time.Time   // when a tenure last yielded
-
-	watched bool        // unwatch was asked for
-	unwatch func() bool // ends the wake-up by Close
-	closing bool        // every attempt fails: a driver is being closed
 }
 
 // line is a list of waiters of one mode.
@@ -213,7 +213,9 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 			}
 			go q.unwoken.wakeOthers()
 		}
-		left.unwatch = q.unwatch
+		if len(q.all.byName) == 0 {
+			left.unwatch = q.all.endWatch()
+		}
 		if !q.all.park(q, acquired) {
 			left.subs = [2]driver.Subscription{q.subscriptions[0].stop(), q.subscriptions[1].stop()}
 		}
@@ -287,10 +289,10 @@ func (q *queue) advance(entering *waiter) {
 			line.leader = leader
 			switch {
 			case leader == nil, leader == entering:
-			case q.tenure != nil && !q.closing && leader.mayInherit(): // a hand-over or a release wakes the leader
+			case q.tenure != nil && !q.all.closing && leader.mayInherit(): // a hand-over or a release wakes the leader
 				q.startLook()
 			default:
-				if now := time.Now(); q.inTurn(leader, now) && !q.closing { // so does the release of the holder
+				if now := time.Now(); q.inTurn(leader, now) && !q.all.closing { // so does the release of the holder
 					q.startTimer(q.turn.slackEnd().Sub(now))
 				} else {
 					leader.notify(locktrace.ByTurn)

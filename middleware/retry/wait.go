@@ -64,7 +64,7 @@ type expected struct {
 
 // expect says what to wait for. Only a leader asks again without a wake-up.
 func (a *acquisition) expect(end time.Time) (e expected) {
-	a.place.watchClose(a.retrier)
+	a.watchClose()
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
 		return e
 	}
