@@ -10,9 +10,6 @@ import (
 
 // valueAdder returns the function by which Context adds values to its parent, or nil.
 func (l *lockState) valueAdder() func(context.Context) context.Context {
-	if !l.valid() {
-		return nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.extra == nil {

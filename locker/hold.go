@@ -2,72 +2,40 @@ package locker
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// Hold is Lock.Hold.
-func (l *lockState) Hold() lease.Hold { return (*middlewareHold)(l) }
-
-// middlewareHold is a lockState with the methods of [lease.Hold].
-type middlewareHold lockState
-
-func (h *middlewareHold) lock() *lockState { return (*lockState)(h) }
-
-// Format implements fmt.Formatter for every verb, as that of the Lock does.
-func (h *middlewareHold) Format(f fmt.State, verb rune) { h.lock().Format(f, verb) }
-
-// LogValue implements slog.LogValuer, as that of the Lock does.
-func (h *middlewareHold) LogValue() slog.Value { return h.lock().LogValue() }
-
-// Name implements lease.Hold.
-func (h *middlewareHold) Name() string { return h.lock().Name() }
-
-// TTL implements lease.Hold.
-func (h *middlewareHold) TTL() time.Duration { return h.lock().TTL() }
-
-// Owner implements lease.Hold.
-func (h *middlewareHold) Owner() string { return h.lock().Owner() }
-
-// Mode implements lease.Hold.
-func (h *middlewareHold) Mode() lease.Mode { return h.lock().Mode() }
-
-// Deadline implements lease.Hold.
-func (h *middlewareHold) Deadline() time.Time { return h.lock().Deadline() }
-
-// Err implements lease.Hold.
-func (h *middlewareHold) Err() error { return h.lock().Err() }
-
 // Source implements lease.Hold.
-func (h *middlewareHold) Source() locktrace.Source {
-	if s, ok := lease.Find[lease.Sourced](h.lock().current()); ok {
+func (l *lockState) Source() locktrace.Source {
+	if s, ok := lease.Find[lease.Sourced](l.Lease()); ok {
 		return s.Source()
 	}
 	return locktrace.Source{}
 }
 
 // Lease implements lease.Hold.
-func (h *middlewareHold) Lease() lease.Lease { return h.lock().current() }
+func (l *lockState) Lease() lease.Lease {
+	if !l.valid() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hidden.Load().lease
+}
 
 // Forgotten implements lease.Hold.
-func (h *middlewareHold) Forgotten() bool {
-	l := h.lock()
-	if !l.valid() {
-		return false
-	}
+func (l *lockState) Forgotten() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.forgotten()
 }
 
 // Wrap implements lease.Hold.
-func (h *middlewareHold) Wrap(wrap func(lease.Lease) lease.Lease) {
-	l := h.lock()
-	wrapped := wrap(l.current()) // without the mutex: wrap may ask the lock
+func (l *lockState) Wrap(wrap func(lease.Lease) lease.Lease) {
+	wrapped := wrap(l.Lease()) // without the mutex: wrap may ask the lock
 	if !l.valid() {
 		return
 	}
@@ -77,8 +45,7 @@ func (h *middlewareHold) Wrap(wrap func(lease.Lease) lease.Lease) {
 }
 
 // WrapContext implements lease.Hold.
-func (h *middlewareHold) WrapContext(wrap func(context.Context) context.Context) {
-	l := h.lock()
+func (l *lockState) WrapContext(wrap func(context.Context) context.Context) {
 	if !l.valid() {
 		return
 	}
@@ -94,61 +61,50 @@ func (h *middlewareHold) WrapContext(wrap func(context.Context) context.Context)
 }
 
 // Trace implements lease.Hold.
-func (h *middlewareHold) Trace(ctx context.Context, t *locktrace.Trace) {
-	lock := h.lock()
-	if !lock.valid() || t == nil {
+func (l *lockState) Trace(ctx context.Context, t *locktrace.Trace) {
+	if !l.valid() || t == nil {
 		return
 	}
-	added := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: h.Source(), start: time.Now()}
-	lock.mu.Lock()
-	ended := lock.expire()
-	if added.next = lock.tracing; added.next != nil {
+	added := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: l.Source(), start: time.Now()}
+	l.mu.Lock()
+	ended := l.expire()
+	if added.next = l.tracing; added.next != nil {
 		added.start = added.next.start
 	}
-	lock.tracing = added
+	l.tracing = added
 	if t.Lost != nil {
-		lock.watch()
+		l.watch()
 	}
-	if over, answered := lock.err, lock.answered; over != nil {
-		lock.enqueue(report{run: func() {
-			added.lost(lock, over)
+	if over, answered := l.err, l.answered; over != nil {
+		l.enqueue(report{run: func() {
+			added.lost(l, over)
 			if answered {
-				added.released(lock, nil, time.Time{})
+				added.released(l, nil, time.Time{})
 			}
 		}})
 	}
-	lock.mu.Unlock()
-	lock.report(ended)
+	l.mu.Unlock()
+	l.report(ended)
 }
 
 // Renew implements lease.Hold.
-func (h *middlewareHold) Renew(ctx context.Context) error {
-	l := h.lock()
-	ttl := l.TTL()
-	ended, err := l.do(ctx, "renew", lease.Op{Kind: lease.OpRenew, TTL: ttl}, nil)
-	l.renewed(ttl, err)
+func (l *lockState) Renew(ctx context.Context) error {
+	ended, err := l.do(ctx, "renew", lease.Op{Kind: lease.OpRenew, TTL: l.ttl}, nil)
+	l.renewed(l.ttl, err)
 	l.reportInBackground(ended)
 	return err
 }
 
 // Disown implements lease.Hold.
-func (h *middlewareHold) Disown() bool {
-	l := h.lock()
-	if !l.valid() {
-		return false
-	}
+func (l *lockState) Disown() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.disowned = !l.handleTaken.Load()
+	l.disowned = l.valid() && !l.handleTaken.Load()
 	return l.disowned
 }
 
 // MarkLost implements lease.Hold.
-func (h *middlewareHold) MarkLost(cause error) {
-	l := h.lock()
-	if !l.valid() {
-		return
-	}
+func (l *lockState) MarkLost(cause error) {
 	l.mu.Lock()
 	ended := l.lose(l.lost("", cause))
 	l.mu.Unlock()
@@ -156,14 +112,10 @@ func (h *middlewareHold) MarkLost(cause error) {
 }
 
 // ExplainExpiry implements lease.Hold.
-func (h *middlewareHold) ExplainExpiry(cause error) {
-	l := h.lock()
-	if !l.valid() {
-		return
-	}
+func (l *lockState) ExplainExpiry(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cause != nil || l.extra != nil {
+	if l.err == nil && (cause != nil || l.extra != nil) {
 		l.extras().cause = cause
 	}
 }

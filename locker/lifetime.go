@@ -19,9 +19,6 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 
 // Done is Lock.Done.
 func (l *lockState) Done() <-chan struct{} {
-	if !l.valid() {
-		return closedChan
-	}
 	l.mu.Lock()
 	ended := l.expire()
 	if l.done == nil {
@@ -40,9 +37,6 @@ func (l *lockState) Done() <-chan struct{} {
 
 // Err is Lock.Err.
 func (l *lockState) Err() error {
-	if !l.valid() {
-		return ErrNotHeld
-	}
 	l.mu.Lock()
 	ended := l.expire()
 	err := l.err
@@ -74,10 +68,6 @@ func (l *lockState) AfterDone(f func(error)) (stop func() bool) {
 }
 
 func (l *lockState) afterDone(entry *afterDone) (stop func() bool) {
-	if !l.valid() {
-		entry.f(ErrNotHeld)
-		return func() bool { return false }
-	}
 	l.mu.Lock()
 	ended := l.expire()
 	err := l.err

@@ -24,12 +24,17 @@ type Lock struct {
 	state atomic.Pointer[lockState] // nil in the zero Lock; printers do not follow it
 }
 
-// load returns what l refers to, or nil if l is nil or the zero Lock.
+// notHeld is what the nil and the zero Lock refer to. It never was a hold.
+var notHeld = &lockState{err: ErrNotHeld}
+
+// load returns what l refers to.
 func (l *Lock) load() *lockState {
-	if l == nil {
-		return nil
+	if l != nil {
+		if s := l.state.Load(); s != nil {
+			return s
+		}
 	}
-	return l.state.Load()
+	return notHeld
 }
 
 // Name returns the lock's name.
@@ -103,7 +108,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 //
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the
 // client's.
-func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error { return l.load().Renew(ctx, ttl) }
+func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error { return l.load().renew(ctx, ttl) }
 
 // Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
 // From the call on, nobody may rely on the exclusive hold. Conversions of one Lock run one at a
@@ -150,7 +155,7 @@ func (l *Lock) DropMinHold() { l.load().dropMinHold() }
 
 // Hold returns the lock as strategies and middleware act on it. Programs that acquire locks do not
 // need it.
-func (l *Lock) Hold() lease.Hold { return l.load().Hold() }
+func (l *Lock) Hold() lease.Hold { return l.load() }
 
 // String describes the lock: name, mode, owner, fence and state, never the token.
 func (l *Lock) String() string { return l.load().String() }

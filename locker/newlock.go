@@ -32,12 +32,3 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 	}
 	return lock
 }
-
-func (l *lockState) current() lease.Lease {
-	if !l.valid() {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.hidden.Load().lease
-}

@@ -41,9 +41,6 @@ func (l *lockState) enqueue(r report) {
 // startReports reports whether the caller must call runReports: reports wait, and no goroutine runs
 // them.
 func (l *lockState) startReports() bool {
-	if !l.valid() {
-		return false
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.reports == nil || l.reports.running {

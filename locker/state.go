@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,11 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// lockState is what a Lock refers to. It outlives a Lock that the program has forgotten:
-// strategies, middleware and timers act on it by its lease.Hold, which does not keep the Lock. The
-// nil lockState is that of the nil and the zero Lock.
+// lockState is what a Lock refers to, and its lease.Hold. It outlives a Lock that the program has
+// forgotten: strategies, middleware and timers act on it, which does not keep the Lock.
 type lockState struct {
-	hidden atomic.Pointer[hidden]
+	hidden atomic.Pointer[hidden] // nil: it never was a hold
 
 	name  string
 	ttl   time.Duration
@@ -72,7 +72,8 @@ type hidden struct {
 	lease lease.Lease // guarded by lockState.mu
 }
 
-func (l *lockState) valid() bool { return l != nil }
+// valid reports whether it is or was a hold.
+func (l *lockState) valid() bool { return l.hidden.Load() != nil }
 
 // tokened returns the strategy's Lease, before any wrapper, if its token changes.
 func (l *lockState) tokened() (t lease.Tokened, ok bool) {
@@ -116,9 +117,6 @@ func (l *lockState) restOfMinHold() time.Duration {
 
 // dropMinHold is Lock.DropMinHold.
 func (l *lockState) dropMinHold() {
-	if !l.valid() {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.extra != nil {
@@ -138,18 +136,10 @@ func (l *lockState) keepUntil() time.Time {
 }
 
 // Name is Lock.Name.
-func (l *lockState) Name() string {
-	if l == nil {
-		return ""
-	}
-	return l.name
-}
+func (l *lockState) Name() string { return l.name }
 
 // Mode is Lock.Mode.
 func (l *lockState) Mode() Mode {
-	if !l.valid() {
-		return Exclusive
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mode
@@ -159,12 +149,7 @@ func (l *lockState) Mode() Mode {
 func (l *lockState) Owner() string { return l.facts().Owner }
 
 // TTL is Lock.TTL.
-func (l *lockState) TTL() time.Duration {
-	if l == nil {
-		return 0
-	}
-	return l.ttl
-}
+func (l *lockState) TTL() time.Duration { return l.ttl }
 
 // Handle is Lock.Handle.
 func (l *lockState) Handle() Handle {
@@ -174,7 +159,7 @@ func (l *lockState) Handle() Handle {
 			g.Token = lease.NewToken()
 			return NewHandle(g)
 		}
-		t, ok := lease.Find[lease.Tokened](l.current())
+		t, ok := lease.Find[lease.Tokened](l.Lease())
 		if !ok { // a wrapper without Unwrap hides it
 			t, ok = l.tokened()
 		}
@@ -198,9 +183,6 @@ func (l *lockState) recordHandle() bool {
 
 // Fence is Lock.Fence.
 func (l *lockState) Fence() int64 {
-	if !l.valid() {
-		return 0
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fence
@@ -208,20 +190,14 @@ func (l *lockState) Fence() int64 {
 
 // Deadline is Lock.Deadline.
 func (l *lockState) Deadline() time.Time {
-	if !l.valid() {
-		return time.Time{}
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.deadline
 }
 
-// Renew is Lock.Renew.
-func (l *lockState) Renew(ctx context.Context, ttl time.Duration) error {
-	op := lease.Op{Kind: lease.OpRenew, TTL: ttl}
-	if ttl == 0 && l != nil {
-		op.TTL = l.ttl
-	}
+// renew is Lock.Renew.
+func (l *lockState) renew(ctx context.Context, ttl time.Duration) error {
+	op := lease.Op{Kind: lease.OpRenew, TTL: cmp.Or(ttl, l.ttl)}
 	ended, err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
 	l.renewed(op.TTL, err)
 	l.report(ended)
@@ -243,7 +219,7 @@ func (l *lockState) do(ctx context.Context, name string, op lease.Op, invalid er
 	if err := l.Err(); err != nil {
 		return nil, opError(name, l.Name(), err)
 	}
-	term, err := l.current().Do(whileHeld{ctx, l}, op)
+	term, err := l.Lease().Do(whileHeld{ctx, l}, op)
 	ended, err = l.apply(op, term, err)
 	return ended, opError(name, l.Name(), err)
 }

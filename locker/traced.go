@@ -23,7 +23,7 @@ func (l *lockState) traced(ctx context.Context, t *locktrace.Trace) {
 	if t.Acquired == nil && !later {
 		return
 	}
-	made := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: l.Hold().Source(), start: time.Now()}
+	made := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: l.Source(), start: time.Now()}
 	if later {
 		l.tracing = made
 	}
@@ -43,9 +43,6 @@ func (l *lockState) traced(ctx context.Context, t *locktrace.Trace) {
 
 // renewed enqueues the report of a renewal that ended with err.
 func (l *lockState) renewed(ttl time.Duration, err error) {
-	if !l.valid() {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	traces, deadline := l.tracing, l.deadline
