@@ -40,45 +40,60 @@ func (r *recorder) trace() *locktrace.Trace {
 	return t
 }
 
+// A Lock reports to the Trace of its acquire, and to one that is added later. Each gets its own ctx,
+// which does not end.
 func TestLockIsTraced(t *testing.T) {
-	t.Parallel()
-	source := locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		type key struct{}
-		var r recorder
-		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
-		start := time.Now()
+		var made, added recorder
+		under := func(r *recorder) context.Context {
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, r))
+			cancel()
+			return ctx
+		}
+		source := locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
+		start, server := time.Now(), &fakeLease{}
 		deadline := start.Add(time.Minute)
-		l := &fakeLease{}
-		lock := locker.NewLock(locktrace.With(ctx, r.trace()), lease.Grant{
+		lock := locker.NewLock(locktrace.With(under(&made), made.trace()), lease.Grant{
 			Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7,
-		}, l)
-		cancel()
-		want := func(event string, info any) {
+		}, server)
+		want := func(r *recorder, event string, info any) {
 			t.Helper()
+			synctest.Wait() // a renewal of the Hold is reported behind it
 			if len(r.events) == 0 || r.events[len(r.events)-1] != event || r.last != info {
 				t.Errorf("events %v with %+v, want %s with %+v", r.events, r.last, event, info)
 			}
-			if r.ctx.Value(key{}) != "v" || r.ctx.Err() != nil {
-				t.Errorf("%s with a ctx of value %v, Err %v; want the values of the acquire's, and no end", event, r.ctx.Value(key{}), r.ctx.Err())
+			if r.ctx.Value(key{}) != r || r.ctx.Err() != nil {
+				t.Errorf("%s: the ctx has another's values, or Err %v", event, r.ctx.Err())
 			}
 		}
-		want("Acquired", locktrace.AcquiredInfo{
+		wantBoth := func(event string, info any) {
+			t.Helper()
+			want(&made, event, info)
+			want(&added, event, info)
+		}
+		want(&made, "Acquired", locktrace.AcquiredInfo{
 			Source: source, Name: "a", Owner: "me", Mode: "shared", TTL: time.Minute, Deadline: deadline, Fence: 7,
 		})
 		check.Advance(time.Second)
+		lock.Hold().Trace(under(&added), added.trace())
+		deadline = start.Add(time.Second + time.Hour)
 		check.Error(t, "Renew", lock.Renew(t.Context(), time.Hour))
-		want("Renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Hour, Deadline: start.Add(time.Second + time.Hour)})
-		l.answer = refusing(io.EOF).answer
+		wantBoth("Renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Hour, Deadline: deadline})
+		check.Error(t, "Renew of its Hold", lock.Hold().Renew(t.Context()))
+		check.Equal(t, "asked for", server.asked()[1], lease.Op{Kind: lease.OpRenew, TTL: time.Minute})
+		wantBoth("Renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Minute, Deadline: deadline})
+		server.answer = refusing(io.EOF).answer
 		err := lock.Renew(t.Context(), 0)
-		want("Renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Minute, Deadline: start.Add(time.Second + time.Hour), Err: err})
 		check.Error(t, "Renew", err, io.EOF)
-		l.answer = nil
+		wantBoth("Renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Minute, Deadline: deadline, Err: err})
+		server.answer = nil
 		check.Error(t, "Release", lock.Release(t.Context()))
-		want("Released", locktrace.ReleasedInfo{Source: source, Name: "a", Mode: "shared", Held: time.Second})
-		if want := []string{"Acquired", "Renewed", "Renewed", "Released"}; !slices.Equal(r.events, want) {
-			t.Errorf("events %v, want %v: a released lock is not lost", r.events, want)
-		}
+		wantBoth("Released", locktrace.ReleasedInfo{Source: source, Name: "a", Mode: "shared", Held: time.Second})
+		check.Error(t, "second Release", lock.Release(t.Context()), locker.ErrReleased)
+		// A released lock is not lost.
+		check.EqualSlices(t, "of the acquire's Trace", made.events, []string{"Acquired", "Renewed", "Renewed", "Renewed", "Released"})
+		check.EqualSlices(t, "of the added Trace", added.events, []string{"Renewed", "Renewed", "Renewed", "Released"})
 	})
 }
 
@@ -101,36 +116,6 @@ func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 			t.Errorf("%s: %v allocations, want %v", name, got, tt.want)
 		}
 	}
-}
-
-// A Trace added to a Lock hears of what comes after, beside the one that the Lock was made under,
-// each with its own ctx.
-func TestTraceLock(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		type key struct{}
-		var made, added recorder
-		server := &fakeLease{}
-		lock := minute(locktrace.With(t.Context(), made.trace()), server)
-		check.Advance(time.Second)
-		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
-		lock.Hold().Trace(ctx, added.trace())
-		cancel()
-		check.Error(t, "Renew", lock.Renew(t.Context(), 0))
-		check.Error(t, "Renew of its Hold", lock.Hold().Renew(t.Context()))
-		check.Equal(t, "asked for", server.asked()[1], lease.Op{Kind: lease.OpRenew, TTL: time.Minute})
-		synctest.Wait() // it reports behind
-		check.Error(t, "Release", lock.Release(t.Context()))
-		check.Error(t, "Release", lock.Release(t.Context()), locker.ErrReleased)
-		if want := []string{"Acquired", "Renewed", "Renewed", "Released"}; !slices.Equal(made.events, want) {
-			t.Errorf("the Trace of the acquire heard %v, want %v", made.events, want)
-		}
-		check.EqualSlices(t, "the added Trace heard", added.events, []string{"Renewed", "Renewed", "Released"})
-		if added.ctx.Value(key{}) != "v" || added.ctx.Err() != nil || made.ctx.Value(key{}) != nil {
-			t.Error("a Trace was called with another's ctx, or with one that ended")
-		}
-		want := locktrace.ReleasedInfo{Source: locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}, Name: "a", Mode: "exclusive", Held: time.Second}
-		check.Equal[any](t, "reported", added.last, want)
-	})
 }
 
 // A loss is reported once, when it happens and even if nobody looks: to the Trace of the acquire, and
