@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
@@ -91,4 +92,19 @@ func release(t *testing.T, locks ...*locker.Lock) {
 func held(t *testing.T, lock *locker.Lock) {
 	t.Helper()
 	check.Must(t, lock.Err())
+}
+
+// granting is a Locker without a server: every acquire, renewal and release succeeds.
+type granting struct{}
+
+func (granting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	return grant(ctx, req, granting{}), nil
+}
+
+func grant(ctx context.Context, req locker.Request, l lease.Lease) *locker.Lock {
+	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL)}, l)
+}
+
+func (granting) Do(_ context.Context, op lease.Op) (lease.Term, error) {
+	return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
 }
