@@ -41,6 +41,8 @@ func TestErrorsInWordsOfTheCommandLine(t *testing.T) {
 		{"who words --client goredis", at(locked.Addr()), statusDenied, `who "words": login refused: the server asks for a password` + noPassword},
 		{"watch words --client redigo", at(locked.Addr()), statusDenied, `watch "words": login refused: the server asks for a password` + noPassword},
 		{"release --force words --client rueidis", at(locked.Addr()), statusDenied, `release "words": login refused: the server asks for a password` + noPassword},
+		{"ls", at(locked.Addr()), statusDenied, `scan: login refused: the server asks for a password` + noPassword},
+		{"leader words -- true", at(locked.Addr()), statusDenied, `acquire "words": login refused: the server asks for a password` + noPassword},
 		{"run words -- true", at(locked.Addr()), statusDenied, `acquire "words": login refused: the server asks for a password` + noPassword},
 		{"run words --client rueidis -- true", at(":sesam@" + locked.Addr()), statusDenied, `acquire "words": login refused: WRONGPASS invalid username-password pair or user is disabled.` + wrongPassword},
 		{"who words", at("me:sesame@" + locked.Addr()), statusDenied, `who "words": login refused: WRONGPASS invalid username-password pair or user is disabled.` + wrongPassword},

@@ -20,22 +20,6 @@ import (
 // lookers are the commands that ask about locks.
 var lookers = [][]string{{"who", "fault"}, {"watch", "fault"}, {"ls"}, {"release", "--force", "fault"}}
 
-// A server that refuses the password ends each command with status 77.
-func TestLookWrongPassword(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Options{Password: "right"})
-	for i, args := range lookers {
-		for j, password := range []string{"wrong", ""} {
-			for _, client := range clientsFor(i + j) {
-				env := append(at(s.Addr()), "HOLDFAST_PASSWORD="+password, "HOLDFAST_CLIENT="+client)
-				if out, errs, status := run(t, env, args...); status != statusDenied || out != "" || errs == "" {
-					t.Errorf("%s: %q with the password %q: status %d, %q: %s", client, args, password, status, out, errs)
-				}
-			}
-		}
-	}
-}
-
 // A server that does not answer ends each command but watch with status 69. By default
 // who and watch are tried.
 func TestLookFrozenServer(t *testing.T) {

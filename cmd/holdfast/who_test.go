@@ -86,18 +86,6 @@ func TestLeaderDash(t *testing.T) {
 	}
 }
 
-// A candidate without the password is told so, and ends.
-func TestLeaderWithoutPassword(t *testing.T) {
-	t.Parallel()
-	locked := redistest.Start(t, redistest.Options{Password: "sesame"})
-	for _, client := range clientsFor(0) {
-		t.Run(client, func(t *testing.T) {
-			t.Parallel()
-			ends(t, statusDenied, append(at(locked.Addr()), "HOLDFAST_CLIENT="+client), "leader", "denied", "--", "true")
-		})
-	}
-}
-
 // A candidate that reaches no server says so, once, and campaigns on.
 func TestLeaderOutage(t *testing.T) {
 	t.Parallel()
