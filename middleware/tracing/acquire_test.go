@@ -46,7 +46,10 @@ func TestOutcomes(t *testing.T) {
 			name: "fenced, shared, default TTL", req: locker.Request{Fenced: true, Mode: locker.Shared}, status: unset,
 			attrs: "attempts=1 contended=false lock.fence=1 lock.mode=shared lock.name=job lock.ttl=30 outcome=acquired waited=0",
 		},
-		{name: "refused", before: hold, req: locker.Request{NoWait: true}, attrs: "attempts=1 " + refused + "outcome=held waited=0", status: unset},
+		{
+			name: "refused", before: hold, req: locker.Request{NoWait: true, Owner: "me"}, status: unset,
+			attrs: "attempts=1 " + refused + "outcome=held waited=0",
+		},
 		{
 			name: "owners are asked for", before: hold, cfg: tracing.Config{ShowOwner: true},
 			req: locker.Request{NoWait: true, Owner: "me"}, status: unset,

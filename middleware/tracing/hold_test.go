@@ -3,9 +3,7 @@ package tracing_test
 import (
 	"context"
 	"errors"
-	"io"
 	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,52 +195,6 @@ func (o *overtaken) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		_ = o.lock.Renew(ctx, 0)
 	}
 	return o.Lease.Do(ctx, op)
-}
-
-// The loss of a lock before Acquire returns it is recorded too.
-func TestLostBeforeHandOver(t *testing.T) {
-	t.Parallel()
-	r := record()
-	server := lockertest.New()
-	l := locker.Chain(server, r.middleware(tracing.Config{}), func(inner locker.Locker) locker.Locker {
-		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			lock, err := inner.Acquire(ctx, req)
-			lock.Hold().MarkLost(io.EOF)
-			return lock, err
-		})
-	})
-	locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a"}))
-	want(t, r.only(t, "hold lock"), "error.type=lost lock.mode=exclusive lock.name=a lock.ttl=30 outcome=lost renewals=0", `Error: holdfast: lock "a" was lost: EOF`)
-}
-
-// So is its release, as by a middleware that limits holds.
-func TestReleasedBeforeHandOver(t *testing.T) {
-	t.Parallel()
-	r := record()
-	inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		lock, err := lockertest.New().Acquire(ctx, req)
-		return lock, errors.Join(err, lock.Release(ctx))
-	})
-	locker.Must(r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"}))
-	want(t, r.only(t, "hold lock"), "lock.mode=exclusive lock.name=a lock.ttl=30 outcome=released renewals=0", "Unset")
-}
-
-// The span of a hold ends however the work ends.
-func TestWorkThatDoesNotReturn(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(){"panic": func() { panic("x") }, "Goexit": runtime.Goexit} {
-		r := record()
-		l := r.middleware(tracing.Config{})(lockertest.New())
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			defer func() { _ = recover() }()
-			_ = locker.Do(t.Context(), l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { end(); return nil })
-		})
-		wg.Wait()
-		if len(r.Started()) != 2 || len(r.Ended()) != 2 {
-			t.Errorf("%s: %d spans began, %d ended; want 2", name, len(r.Started()), len(r.Ended()))
-		}
-	}
 }
 
 // An acquisition that is not sampled is passed on without a Trace, a note or a second span.
