@@ -43,19 +43,29 @@ func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
 
 // Of many concurrent callers of a script that the server does not know, one sends the source.
 func TestScriptsAreLoadedOnce(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
+	t.Parallel()
+	script := driver.NewScript("return 1")
+	type call func(ctx context.Context, scripts *adapter.ScriptCache, server *scriptServer) error
+	check.EachInFakeTime(t, map[string]call{
+		"Eval": func(ctx context.Context, scripts *adapter.ScriptCache, server *scriptServer) error {
+			return check.ErrOf(scripts.Eval(ctx, script, server.send))
+		},
+		"EvalAcked": func(ctx context.Context, scripts *adapter.ScriptCache, server *scriptServer) error {
+			_, _, err := scripts.EvalAcked(ctx, script, 1, time.Minute,
+				func(command, body string, _ [2]string) (driver.Reply, int, error) {
+					reply, err := server.send(command, body)
+					return reply, 1, err
+				})
+			return err
+		},
+	}, func(t *testing.T, eval call) {
 		var scripts adapter.ScriptCache
 		var server scriptServer
-		s := driver.NewScript("return 1")
 		const callers = 1000
 		for round, most := range []int{1, callers + 1} { // those in flight when the server forgets it are refused
 			var wg sync.WaitGroup
 			for range callers {
-				wg.Go(func() {
-					if _, err := scripts.Eval(t.Context(), s, server.send); err != nil {
-						t.Errorf("Eval: %v", err)
-					}
-				})
+				wg.Go(func() { check.OK(t, eval(t.Context(), &scripts, &server)) })
 			}
 			wg.Wait()
 			if server.loads != 1 || server.refused > most || server.executed != callers {
