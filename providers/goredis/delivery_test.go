@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -155,74 +154,11 @@ func TestServerRefusesAbandonedCommand(t *testing.T) {
 	})
 }
 
-// What a driver's callers abandon does not fail what others send through one AutoPipeliner.
-func TestAbandonedCommandInAnAutoPipeline(t *testing.T) {
-	t.Parallel()
-	clients.Bubble(t, func(t *testing.T) {
-		const others = 10
-		s := &strict{}
-		client := redis.NewClient((&fake{answer: s.answer}).options())
-		t.Cleanup(func() { _ = client.Close() })
-		first := &lateHook{resume: make(chan struct{})}
-		first.on.Store(true)
-		client.AddHook(hook(first.keep))
-		shared, err := client.AutoPipeline()
-		check.Must(t, err)
-		late := &lateClient{AutoPipeliner: shared, resume: make(chan struct{})}
-		drv := newDriver(t, late)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		if _, err := drv.SetNX(ctx, "k", "v", time.Minute); !errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("error %v, want ErrNotSent", err)
-		}
-		var wg sync.WaitGroup
-		other := func(key string) {
-			wg.Go(func() {
-				check.Error(t, "another's command", shared.Set(context.Background(), key, "v", 0).Err())
-			})
-		}
-		some := func() {
-			for i := range others / 2 {
-				other(fmt.Sprint("other", i))
-			}
-			synctest.Wait()
-		}
-		other("first") // while it is under way, others are queued, and then go together
-		synctest.Wait()
-		first.on.Store(false)
-		some()
-		close(late.resume)
-		synctest.Wait()
-		some()
-		close(first.resume)
-		wg.Wait()
-		synctest.Wait()
-		if n := first.most.Load(); n <= others/2 {
-			t.Errorf("%d commands were sent together, want more than %d: the test shows nothing", n, others/2)
-		}
-		if executed, refused := s.executed.Load(), s.refused.Load(); executed != others+1 || refused != 1 {
-			t.Errorf("%d commands executed and %d refused, want %d and 1", executed, refused, others+1)
-		}
-	})
-}
-
-// lateClient keeps a command until resume is closed.
-type lateClient struct {
-	*redis.AutoPipeliner
-	resume chan struct{}
-}
-
-func (c *lateClient) Process(ctx context.Context, cmd redis.Cmder) error {
-	<-c.resume
-	return c.AutoPipeliner.Process(context.WithoutCancel(ctx), cmd)
-}
-
 // lateHook, while on, keeps commands until resume is closed, and then sends them under a context
 // that never ends.
 type lateHook struct {
 	on     atomic.Bool
 	resume chan struct{}
-	most   atomic.Int32 // commands together
 
 	only string        // the name of the commands that are kept; empty: all
 	held chan struct{} // if not nil, closed when the first is kept
@@ -230,7 +166,6 @@ type lateHook struct {
 }
 
 func (h *lateHook) keep(ctx context.Context, cmds []redis.Cmder, send func(context.Context) error) error {
-	h.most.Store(max(h.most.Load(), int32(len(cmds))))
 	if !h.on.Load() || h.only != "" && h.only != cmds[0].Name() {
 		return send(ctx)
 	}
