@@ -53,36 +53,6 @@ func TestRenewEndsWithTheLock(t *testing.T) {
 	})
 }
 
-// Contract 7: another strategy takes the name between the lost reply and the resend.
-func TestReleaseOfAKeyThatChangedItsType(t *testing.T) {
-	run(t, single.Config{}, func(t *testing.T, b bench) {
-		lock := b.acquire(t, locker.Request{})
-		b.drv.Driver = afterDelete{b.drv.Driver, func() { b.m.HSet(name, "kind", "rw") }}
-		b.drv.Then(fault{Lose: true})
-		check.OK(t, lock.Release(t.Context()))
-
-		b.m.Del(name)
-		lock = b.acquire(t, locker.Request{})
-		b.m.Del(name)
-		b.m.HSet(name, "kind", "rw")
-		only(t, lock.Release(t.Context()), locker.ErrLost, locker.ErrUnknownOutcome)
-	})
-}
-
-// afterDelete calls a function once a script has replied 1.
-type afterDelete struct {
-	driver.Driver
-	then func()
-}
-
-func (d afterDelete) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	r, err := d.Driver.Eval(ctx, s, keys, args)
-	if n, intErr := r.Int(0); err == nil && intErr == nil && n == 1 {
-		d.then()
-	}
-	return r, err
-}
-
 // Commands in flight when the driver is closed end with an unknown outcome.
 func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
@@ -129,17 +99,5 @@ func TestTTLThatCannotBeHeld(t *testing.T) {
 		}
 		check.Equal(t, "commands", b.drv.Sent(), 0)
 		check.OK(t, b.acquire(t, locker.Request{TTL: 3 * time.Millisecond}).Release(t.Context()))
-	})
-}
-
-// The value of the key shows that the hold is gone, whatever became of an earlier send: the outcome
-// is known.
-func TestLossIsNoUnknownOutcome(t *testing.T) {
-	run(t, single.Config{}, func(t *testing.T, b bench) {
-		lock := b.acquire(t, locker.Request{})
-		b.m.Del(name)
-		locker.Must(b.m.Push(name, "theirs"))
-		b.drv.Then(fault{Err: errCut})
-		only(t, lock.Renew(t.Context(), 0), locker.ErrLost, locker.ErrUnknownOutcome)
 	})
 }
