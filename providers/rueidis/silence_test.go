@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,55 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
-
-// A server with a round trip of 30 ms hangs, and many callers lose their patience. As soon as it
-// goes on, all commands go over the shared connections again, and not one by one.
-func TestFrozenServerGoesOn(t *testing.T) {
-	t.Parallel()
-	clients.Bubble(t, func(t *testing.T) {
-		const callers, roundTrip = 32, 30 * time.Millisecond
-		m, p := clients.Proxied(t)
-		drv := dial(t, single(m.Net.Dial, p.Addr()))
-		answered(t, drv, 100)
-		p.Latency(roundTrip)
-		var ok atomic.Int64
-		stop := make(chan struct{})
-		for i := range callers {
-			go func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					ctx := driver.Bound(context.Background(), time.Second)
-					if _, err := drv.Eval(ctx, increment, []string{fmt.Sprint("caller", i)}, nil); err == nil {
-						ok.Add(1)
-					} else {
-						time.Sleep(patience / 2) //nolint:forbidigo // fake time
-					}
-					ctx.Stop()
-				}
-			}()
-		}
-		defer close(stop)
-		const period = 10 * roundTrip
-		inOnePeriod := func() int64 {
-			before := ok.Load()
-			<-time.After(period)
-			return ok.Load() - before
-		}
-		<-time.After(period)
-		before := inOnePeriod()
-		p.Freeze()
-		<-time.After(3 * time.Second) // three timeouts of each
-		p.Thaw()
-		<-time.After(time.Second)
-		if after := inOnePeriod(); before < 9*callers || after < 9*callers {
-			t.Errorf("%d commands in %v before and %d after; want %d", before, period, after, 10*callers)
-		}
-	})
-}
 
 // A dead connection does not say so, and acquires that get no answer have all but a few of the
 // connections that take its place. What keeps or ends a hold passes them.
