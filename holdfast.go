@@ -23,9 +23,11 @@ package holdfast
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/handover"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
@@ -39,6 +41,10 @@ type Config struct {
 	Watchdog watchdog.Config
 	// Retry configures the waiting. Default: until the ctx of the acquire ends.
 	Retry retry.Config
+	// HandOver is for how long a process hands a lock over to its own waiters, without a command to
+	// the server, before another process has its turn: see middleware/handover, which says what it
+	// weakens. A good value is 10 ms. Default: 0, every release is sent.
+	HandOver time.Duration
 }
 
 // New returns a Locker over drv that waits for its turn and renews its locks. A Lock that is never
@@ -74,5 +80,13 @@ func Wrap(strategy locker.Locker, cfg Config) (locker.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return locker.Chain(strategy, renewing, waiting), nil
+	chain := []locker.Middleware{renewing, waiting}
+	if cfg.HandOver != 0 {
+		passing, err := handover.New(handover.Config{Tenure: cfg.HandOver})
+		if err != nil {
+			return nil, err
+		}
+		chain = append([]locker.Middleware{passing}, chain...)
+	}
+	return locker.Chain(strategy, chain...), nil
 }

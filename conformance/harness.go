@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/handover"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -79,6 +80,8 @@ type Harness struct {
 
 	// waits makes the middleware that waits; nil: retry.New.
 	waits func(retry.Config) (locker.Middleware, error)
+	// handsOver makes the middleware that hands over; nil: handover.New.
+	handsOver func(handover.Config) (locker.Middleware, error)
 	// named makes locks by name; nil: named.New.
 	named func(l locker.Locker, req locker.Request) names
 	// candidate makes candidates for the lead; nil: leader.New.

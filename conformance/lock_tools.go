@@ -281,7 +281,7 @@ func releaseTimeout(c Capabilities) bool { return c.ReleaseTimeout }
 func renews(c Capabilities) bool         { return c.Renews }
 func lapses(c Capabilities) bool         { return !c.Renews }
 func fair(c Capabilities) bool           { return c.Fair }
-func handsOver(c Capabilities) bool      { return !c.Renews && c.CoolDown == 0 }
+func handsOver(c Capabilities) bool      { return c.CoolDown == 0 }
 
 // fenceKey returns the key of the fence counter of a name, as docs/contracts.md defines it.
 func fenceKey(name string) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/handover"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -27,10 +28,28 @@ func (t *caseT) waiting(l locker.Locker, cfg retry.Config) locker.Locker {
 	}
 	mw, err := waits(cfg)
 	t.OK(err, "retry.New")
+	return t.around(l, mw)
+}
+
+// around puts middleware around a Locker, inside Harness.Around.
+func (t *caseT) around(l locker.Locker, mw locker.Middleware) locker.Locker {
+	t.Helper()
 	if _, isWrapped := l.(wrapped); !isWrapped {
 		return mw(l)
 	}
 	return t.wrap(mw(unwrap(l)))
+}
+
+// handingOver puts middleware/retry and middleware/handover around a Locker.
+func (t *caseT) handingOver(l locker.Locker, tenure time.Duration) locker.Locker {
+	t.Helper()
+	handsOver := t.h.handsOver
+	if handsOver == nil {
+		handsOver = handover.New
+	}
+	mw, err := handsOver(handover.Config{Tenure: tenure})
+	t.OK(err, "handover.New")
+	return t.around(t.waiting(l, retry.Config{}), mw)
 }
 
 // wait acquires in the background. It returns once the acquire waits for the holder, with the

@@ -40,8 +40,6 @@ type algorithm struct {
 	keepsInUndo         bool // a given up acquire is released like a hold
 	leaseIgnoresMinHold bool // it is the default
 
-	transfers     bool // holds can be handed over
-	fullLease     bool // with the whole TTL
 	forgetsFences bool // a fencing token that is raised is not stored
 }
 
@@ -207,15 +205,6 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ended)
 		}
 	}
-}
-
-// Transfer implements lease.Transferable.
-func (h *mutableHold) Transfer() (lease.Grant, bool) {
-	g := lease.Grant{Name: h.key, Token: h.token, TTL: h.ttl, Deadline: *h.until.Load()}
-	if h.alg.fullLease {
-		g.Deadline = h.deadline(time.Now(), h.ttl)
-	}
-	return g, h.alg.transfers
 }
 
 func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {

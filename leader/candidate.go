@@ -125,7 +125,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // TTL or longer.
 //
 // The owner is random, because a reentrant lock can be acquired again under the owner of another
-// hold. A request with an owner is also excluded from hand-overs by middleware/retry, so that the
+// hold. A request with an owner is also excluded from middleware/handover, so that the
 // server knows of each term.
 func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	lock, err := c.locker.Acquire(ctx, c.cfg.request(lease.NewToken()))

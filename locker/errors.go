@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/internal/text"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // The errors to test for with errors.Is.
@@ -89,17 +90,25 @@ func detail(err error) string {
 	return strings.TrimPrefix(err.Error(), ErrLost.Error()+": ")
 }
 
-// lost returns the error of a lock that ended because of cause, which may be nil.
+// lost returns the error of a lock that ended because of cause, which may be nil, or be the error of
+// the Lock that this one stands for.
 func (l *lockState) lost(reason string, cause error) error {
+	if known, ok := cause.(*LostError); ok { //nolint:errorlint // itself, as Lock.Err returns it
+		return known
+	}
 	return &LostError{Name: l.name, Reason: reason, Err: cause}
 }
 
 // expired returns the error of a lock whose Deadline has passed. The mutex is held.
 func (l *lockState) expired() error {
-	if l.extra == nil || l.extra.cause == nil {
-		return l.lost("its Deadline passed before it was renewed", nil)
+	if l.extra != nil && l.extra.cause != nil {
+		return l.lost("its Deadline passed", l.extra.cause)
 	}
-	return l.lost("its Deadline passed", l.extra.cause)
+	var known error
+	if e, ok := lease.Find[lease.Explained](l.hidden.Load().lease); ok {
+		known = e.Loss()
+	}
+	return l.lost("its Deadline passed before it was renewed", known)
 }
 
 // gone returns the error of a lock that an operation found no longer held; err is its error.

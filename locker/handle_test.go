@@ -165,23 +165,6 @@ func TestHandleAsksTheLease(t *testing.T) {
 	wantToken("behind what does not unwrap", "second")
 }
 
-// TestDisown checks that a Handle either keeps a hold from being continued by another Lock, or
-// names no hold.
-func TestDisown(t *testing.T) {
-	t.Parallel()
-	for _, named := range []bool{false, true} { // the Handle was asked for before
-		//realtime:ok no time passes
-		lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: "token", TTL: time.Second}, nil)
-		if named {
-			lock.Handle()
-		}
-		disowned := lock.Hold().Disown()
-		if token := lock.Handle().Grant().Token; disowned == named || (token == "token") != named {
-			t.Errorf("with a Handle before: %v, Disown: %v; the token of the Handle is %q", named, disowned, token)
-		}
-	}
-}
-
 // funcOf hides what it wraps: the hold is resumed first.
 func funcOf(l locker.Locker) locker.Locker { return locker.Func(l.Acquire) }
 

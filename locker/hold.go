@@ -95,14 +95,6 @@ func (l *lockState) Renew(ctx context.Context) error {
 	return err
 }
 
-// Disown implements lease.Hold.
-func (l *lockState) Disown() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.disowned = l.valid() && !l.handleTaken.Load()
-	return l.disowned
-}
-
 // MarkLost implements lease.Hold.
 func (l *lockState) MarkLost(cause error) {
 	l.mu.Lock()

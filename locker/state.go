@@ -29,7 +29,6 @@ type lockState struct {
 	err         error       // why it is no longer held; set once
 	handleTaken atomic.Bool // Handle was called
 	mode        Mode
-	disowned    bool // another Lock continues the hold
 	released    bool // Release was called
 	answered    bool // the outcome of the release is known
 	done        chan struct{}
@@ -155,10 +154,7 @@ func (l *lockState) TTL() time.Duration { return l.ttl }
 func (l *lockState) Handle() Handle {
 	g := l.facts()
 	if l.valid() {
-		if !l.recordHandle() {
-			g.Token = lease.NewToken()
-			return NewHandle(g)
-		}
+		l.handleTaken.Store(true)
 		t, ok := lease.Find[lease.Tokened](l.Lease())
 		if !ok { // a wrapper without Unwrap hides it
 			t, ok = l.tokened()
@@ -168,17 +164,6 @@ func (l *lockState) Handle() Handle {
 		}
 	}
 	return NewHandle(g)
-}
-
-// recordHandle records that Handle was called. It returns false if another Lock continues the hold:
-// a Handle of this Lock would identify nothing.
-func (l *lockState) recordHandle() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.disowned {
-		l.handleTaken.Store(true)
-	}
-	return !l.disowned
 }
 
 // Fence is Lock.Fence.

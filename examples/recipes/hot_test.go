@@ -11,13 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // handingOver returns a chain whose processes keep a lock for their own waiters for 10 ms at a time.
 func handingOver(drv driver.Driver) (locker.Locker, error) {
-	return holdfast.New(drv, holdfast.Config{Retry: retry.Config{HandOver: 10 * time.Millisecond}})
+	return holdfast.New(drv, holdfast.Config{HandOver: 10 * time.Millisecond})
 }
 
 // inOrder returns a chain that serves the waiters of all processes in the order of their arrival.

@@ -46,11 +46,6 @@ type Hold interface {
 	// If more than 64 reports wait, the oldest that report only a renewal are dropped.
 	Renew(ctx context.Context) error
 
-	// Disown is for a lock that has ended while another Lock continues its hold: from then on
-	// Handle returns a Handle that names no hold. If Handle was called before, Disown does nothing
-	// and returns false.
-	Disown() bool
-
 	// MarkLost ends the lock with an error that matches ErrLost and cause, unless it ended before.
 	// It sends nothing.
 	MarkLost(cause error)

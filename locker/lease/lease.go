@@ -117,7 +117,8 @@ type Leaver interface {
 }
 
 // Reentrant is a Locker that may grant a lock again to the owner that holds it (Request.Owner). Then a
-// request does not wait in a queue behind requests that wait for its own owner.
+// request does not wait in a queue behind requests that wait for its own owner, and middleware/handover
+// does not hand its locks over.
 type Reentrant interface {
 	// Reenters reports whether it does.
 	Reenters() bool
@@ -138,14 +139,12 @@ type Tokened interface {
 	Token() string
 }
 
-// Transferable is implemented by a Lease whose hold another Lock of this process can continue,
-// without a command to the server: see middleware/retry's Config.HandOver.
-type Transferable interface {
+// Explained is implemented by a Lease that stands for another Lock, and knows how that was lost.
+type Explained interface {
 	Lease
-	// Transfer returns the Grant of a Lock that continues the hold with this Lease: its token, its
-	// present Deadline, no fencing token. ok is false if the hold must be released instead, as
-	// that of an owner who may hold it more than once, or one whose driver is being closed.
-	Transfer() (g Grant, ok bool)
+	// Loss returns the *locker.LostError of the other Lock: the Lock of this Lease is lost with the
+	// same error. Any other error, or nil, says nothing.
+	Loss() error
 }
 
 // Counted is implemented by a Lease, and by a Locker, that may be a semaphore's. A name of a

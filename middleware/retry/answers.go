@@ -89,13 +89,11 @@ func (w *waiter) cutOff(now time.Time) {
 	w.asking = false
 }
 
-// record stores the outcome of w's attempt, which took the time took, for all waiters. It returns
-// what is known of it now.
-func (w *waiter) record(o outcome, took time.Duration) outcome {
+// record stores the outcome of w's attempt, which took the time took, for all waiters.
+func (w *waiter) record(o outcome, took time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	o = q.nameHolder(o)
 	q.learn(o, w)
 	w.answered(time.Now())
 	q.closed = q.closed || w.shared
@@ -117,14 +115,12 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 		}
 	}
 	q.advance(w)
-	return o
 }
 
 // acquired gives up w's place: it has the lock now. alone says that nobody else can hold it.
-func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure) {
+func (w *waiter) acquired(lock *locker.Lock, note string, alone bool) {
 	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
-	q.all.begin(q.name, t)
 	w.unwoken = nil
 	w.answered(now)
 	if q.size > 1 {
@@ -142,10 +138,9 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure)
 }
 
 // acquiredOutsideQueue is for a lock that was acquired without queueing.
-func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone bool, t *tenure) {
+func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	qs.begin(lock.Name(), t)
 	if q := qs.byName[lock.Name()]; q != nil {
 		q.granted(lock, note, alone, nil)
 		q.advance(nil)
@@ -165,18 +160,19 @@ func (q *queue) granted(lock *locker.Lock, note string, alone bool, w *waiter) {
 	q.learn(outcome{held: held, here: lock.Hold(), at: time.Now()}, w)
 }
 
-// released ends t, which may be nil, and wakes the leaders of name's queue, if there is one: the
-// lock may be free. leftHere and others are of the release: whether it left the lock to this
-// process, and what it found out. mu is held.
-func (qs *queues) released(name string, t *tenure, leftHere bool, others lease.Others) {
-	qs.end(name, t)
+// released wakes the leaders of name's queue, if there is one: the lock may be free. leftHere and
+// others are of the release: whether it left the lock to this process, and what it found out. mu is
+// held.
+func (qs *queues) released(name string, leftHere bool, others lease.Others) {
 	q := qs.byName[name]
 	if q == nil {
 		return
 	}
 	now := time.Now()
 	q.freed(now, leftHere, leftHere || others == lease.OthersNone)
-	q.yieldAfter(t, others, now)
+	if others == lease.OthersWoken && !q.fair {
+		q.notBefore = now.Add(minYield)
+	}
 	if pause := q.notBefore.Sub(now); pause > 0 {
 		q.startTimer(pause)
 		return

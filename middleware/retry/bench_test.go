@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -100,39 +99,6 @@ func BenchmarkHandover(b *testing.B) {
 			}
 			wg.Wait()
 			b.ReportMetric(float64(attempts.Load())/float64(b.N), "attempts/op")
-		})
-	}
-}
-
-// lasting is a lease of an hour that can be transferred, without a server.
-type lasting struct{ free }
-
-func (l lasting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	g, _ := l.Transfer()
-	g.Name = req.Name
-	return locker.NewLock(ctx, g, l), nil
-}
-
-func (lasting) Transfer() (lease.Grant, bool) {
-	return lease.Grant{Name: name, Token: "token", TTL: time.Hour, Deadline: time.Now().Add(time.Hour)}, true
-}
-
-// BenchmarkInProcess measures a hand-over inside the process, one operation each, without a server.
-func BenchmarkInProcess(b *testing.B) {
-	for _, waiters := range []int{2, 64} {
-		b.Run(strconv.Itoa(waiters), func(b *testing.B) {
-			b.ReportAllocs()
-			l := locker.Must(retry.New(retry.Config{HandOver: time.Hour}))(lasting{})
-			var turns atomic.Int64
-			var wg sync.WaitGroup
-			for range waiters {
-				wg.Go(func() {
-					for turns.Add(1) <= int64(b.N) {
-						cycle(b, l, name, 0)
-					}
-				})
-			}
-			wg.Wait()
 		})
 	}
 }

@@ -38,12 +38,10 @@ func (c closable) OnClose(f func()) (stop func() bool) { return context.AfterFun
 
 func hour() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }
 
-// Close ends a wait for a holder of this process that may hand over, too: it asks the server rarely.
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(*server) (locker.Request, bool){
-		"a hand-over": func(s *server) (locker.Request, bool) {
-			s.transfer = true
+		"this process holds it": func(*server) (locker.Request, bool) {
 			return locker.Request{Name: name, TTL: time.Hour}, true
 		},
 		"another holds it": func(s *server) (locker.Request, bool) {
@@ -58,7 +56,7 @@ func TestCloseEndsWaits(t *testing.T) {
 				req, here := begin(s)
 				c := newClosable(s)
 				defer c.close()
-				l := locker.Must(retry.New(retry.Config{Policy: hour, HandOver: time.Minute}))(c)
+				l := locker.Must(retry.New(retry.Config{Policy: hour}))(c)
 				holder := locker.Locker(s)
 				if here {
 					holder = l

@@ -33,16 +33,7 @@ type Config struct {
 	// a lease. It keeps processes that are woken at the same time from colliding, which matters if
 	// concurrent attempts can all fail. If a refusal asks for more (ContentionError.Jitter, as of
 	// strategies/redlock), that applies. Default: 0, no delay but what refusals ask for.
-	WakeJitter time.Duration
-	// HandOver is how long after an acquire at the server a release passes the lock on to the next
-	// waiter of this process, without a command. The first release after that is sent, so that
-	// another process has a turn: the one that has waited longest, if the strategy keeps a queue.
-	// The waiters of this process then make no attempt for as long as four fast attempts take, at
-	// least 1 ms. If no other process waits at the server, they pause like that only once per 100
-	// ms, for libraries that poll. With n waiting processes each waits for about n times HandOver.
-	// See "Hand-over" in the package comment. Default: 0, every release is sent.
-	HandOver time.Duration
-
+	WakeJitter     time.Duration
 	pollsByDefault bool // there is no Policy
 }
 
@@ -71,10 +62,6 @@ func New(cfg Config) (locker.Middleware, error) {
 	if cfg.WakeJitter < 0 {
 		return nil, driver.Invalid("retry.Config.WakeJitter", cfg.WakeJitter.String(),
 			"a positive duration, or 0 for no delay")
-	}
-	if cfg.HandOver < 0 {
-		return nil, driver.Invalid("retry.Config.HandOver", cfg.HandOver.String(),
-			"a positive duration, or 0 to send every release")
 	}
 	if cfg.Policy == nil {
 		cfg.Policy, cfg.pollsByDefault = defaultPolicy, true

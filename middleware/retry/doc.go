@@ -84,43 +84,6 @@
 // Near the end of ctx or MaxWait, a waiter of a contended lock sends no attempt that would take
 // longer than the time left, judged by the fastest attempt of its queue.
 //
-// # Hand-over
-//
-// With [Config.HandOver], a release passes the lock on to the first waiter of this process without
-// a command, as cohort locks do (Dice, Marathe, Shavit: "Lock Cohorting", PPoPP 2012). The time
-// from an acquire at the server to the release that is sent there is a tenure of this process. Once
-// HandOver has passed, the next release is sent, and the waiters of this process make no attempt
-// for as long as four fast attempts take, at least 1 ms; if no other process waits at the server,
-// they pause like that only once per 100 ms. Another process then has a turn, which may last as
-// long.
-//
-//   - The waiter gets a Lock of its own; the Lock that was released has ended. The lease keeps its
-//     Deadline. If less than half of the TTL is left, it is renewed before Acquire returns. If less
-//     than a quarter is left at the release, the release is sent.
-//   - Fencing tokens increase with each Lock. They are reserved in blocks of 4,096, by one command
-//     for each block. If the server lost the key, and granted the lock elsewhere, before the
-//     process noticed, a hand-over's token may be lower than the new holder's. If a process dies,
-//     the rest of its block is never used.
-//   - A lock is handed over if the strategy supports it ([lease.Transferable]: single does, for
-//     exclusive requests without an owner), and the waiter asks for the TTL of the request that
-//     began the tenure, and for a fencing token only if that did. A lock whose Handle was asked for
-//     is released instead: another process may have resumed it. Resumed locks are not handed over,
-//     and neither are locks with Request.MinHold, nor any lock to a request with one.
-//   - The server does not learn of it, so Inspect and the refusals of other processes name the
-//     first Note of the tenure, and waiters there link to the span of its first holder.
-//   - A waiter that gives up just when the lock is handed over to it gets the lock, and no error,
-//     unless tokens have to be reserved for it.
-//   - If the lease turns out to be lost, or no tokens can be reserved, the lock is released, and
-//     the waiter queues again, at the end.
-//   - The release that hands over asks the server nothing. If the server has lost the key, its
-//     caller does not learn that; the next renewal, or the release that ends the tenure, does.
-//   - If no hand-over happens for a second, or the lease ends, the first waiter asks the server,
-//     and then once a second.
-//   - Trace.Woken reports a hand-over as [locktrace.ByHandOver], with the owner before.
-//
-// Middleware that wraps leases, such as watchdog, must be around retry, as in holdfast.New. If it
-// is inside, Acquire returns ErrInvalid for a lock that could be handed over.
-//
 // # What is not guaranteed
 //
 // The strategy orders the waiters of several processes, by [lease.WaitingFrom]: single, reentrant,

@@ -8,16 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/cenkalti/backoff/v4"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
-	"github.com/holdfast-go/holdfast/providers/goredis"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // The zero Config waits for as long as ctx does.
@@ -59,40 +54,6 @@ func Example_tries() {
 		fmt.Println("still held by", held.Owner)
 	}
 	// Output: still held by worker-2
-}
-
-// With HandOver a release passes the lock on to the next waiter of the process, without a command.
-func Example_handOver() {
-	server := miniredis.NewMiniRedis()
-	_ = server.Start()
-	defer server.Close()
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer client.Close()
-	drv := locker.Must(goredis.New(client))
-	defer drv.Close()
-	locks := locker.Chain(locker.Must(single.New(drv, single.Config{})), locker.Must(retry.New(retry.Config{HandOver: time.Minute})))
-
-	waits, done := make(chan struct{}), make(chan error)
-	ctx := locktrace.With(context.Background(), &locktrace.Trace{
-		Waiting: func(context.Context, locktrace.WaitingInfo) { close(waits) },
-		Woken:   func(_ context.Context, info locktrace.WokenInfo) { fmt.Println("woken by a", info.By) },
-	})
-	first, err := locks.Acquire(context.Background(), locker.Request{Name: "report"})
-	fmt.Println("the first holds it", err)
-	go func() {
-		done <- locker.Do(ctx, locks, locker.Request{Name: "report"}, func(context.Context, *locker.Lock) error {
-			fmt.Println("the second holds it; the key has not changed:", server.Exists("report"))
-			return nil
-		})
-	}()
-	<-waits
-	_ = first.Release(context.Background())
-	fmt.Println(<-done)
-	// Output:
-	// the first holds it <nil>
-	// woken by a hand-over
-	// the second holds it; the key has not changed: true
-	// <nil>
 }
 
 // MaxWait bounds the wait of one request. Like ctx it does not bound the hold.

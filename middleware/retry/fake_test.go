@@ -34,7 +34,6 @@ type server struct {
 	noPubSub  bool                                        // refusals name no channel
 	ordered   bool                                        // refusals say so
 	mute      bool                                        // releases are not published
-	transfer  bool                                        // holds can be handed over
 	unnamed   bool                                        // refusals name no owner
 	queue     bool                                        // refusals say so; a release wakes nobody whom its process wakes
 	fair      bool                                        // refusals say so
@@ -171,11 +170,6 @@ func (h *hold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	default:
 		return lease.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
 	}
-}
-
-// Transfer implements lease.Transferable.
-func (h *hold) Transfer() (lease.Grant, bool) {
-	return lease.Grant{Name: h.name, Token: "t", TTL: time.Hour}, h.s.transfer && h.owner == "" && h.mode == locker.Exclusive
 }
 
 func (s *server) free(h *hold) {

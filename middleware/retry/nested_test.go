@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	strategy "github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 const nestedName = "job"
@@ -218,28 +217,26 @@ func TestNested(t *testing.T) {
 			}
 		}},
 	} {
-		for config, cfg := range map[string]retry.Config{"": {}, ", hand-over": {HandOver: time.Hour}} {
-			t.Run(name+config, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					server := lockertest.New()
-					l := wrap(t, server, cfg)
-					req := bounded()
-					if tt.outer != nil {
-						tt.outer(&req)
-					}
-					lock := locker.Must(l.Acquire(t.Context(), req))
-					ctx, cancel := lock.Context(t.Context())
-					defer cancel()
-					tt.run(&nestedIn{t, server, l, ctx, lock})
-					_ = lock.Release(t.Context())
-				})
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := lockertest.New()
+				l := wrap(t, server, retry.Config{})
+				req := bounded()
+				if tt.outer != nil {
+					tt.outer(&req)
+				}
+				lock := locker.Must(l.Acquire(t.Context(), req))
+				ctx, cancel := lock.Context(t.Context())
+				defer cancel()
+				tt.run(&nestedIn{t, server, l, ctx, lock})
+				_ = lock.Release(t.Context())
 			})
-		}
+		})
 	}
 }
 
-// A reentrant lock is re-entered, also behind waiters and with hand-overs. A request of another
+// A reentrant lock is re-entered, also behind waiters. A request of another
 // owner under its ctx waits for its own call chain, and is refused.
 func TestNestedReentrant(t *testing.T) {
 	t.Parallel()
@@ -285,27 +282,6 @@ func TestNestedSemaphore(t *testing.T) {
 			}
 		})
 	}
-}
-
-// In a tenure the waiters of the process send nothing. A nested acquire does.
-func TestNestedInATenure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := wrap(t, locker.Must(single.New(clients.OpenMemory(t, clients.NewMemory(t)), single.Config{})), retry.Config{HandOver: time.Hour})
-		first, next := locker.Must(l.Acquire(t.Context(), bounded())), make(chan error)
-		go func() {
-			next <- locker.Do(context.Background(), l, bounded(), func(ctx context.Context, _ *locker.Lock) error {
-				start := time.Now()
-				lock, err := l.Acquire(ctx, bounded())
-				isNested(t, lock, err, start)
-				err = locker.DoAll(ctx, l, []locker.Request{{Name: "a", TTL: time.Hour}, bounded()}, func(context.Context, *locker.Locks) error { return nil })
-				isNested(t, nil, err, start)
-				return nil
-			})
-		}()
-		synctest.Wait()
-		check.OK(t, errors.Join(first.Release(t.Context()), <-next))
-	})
 }
 
 // Several nested acquires at once, behind waiters and over a network, are all refused.

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // A waiter that comes while the process gives up its place tries again once that is done: the place
@@ -169,31 +167,5 @@ func TestPlaceOfAWaiterThatGaveUp(t *testing.T) {
 		if last := waiting[len(waiting)-1]; last.ID == "" || last.Free {
 			t.Errorf("the last attempt was of %+v", last)
 		}
-	})
-}
-
-// A process that hands the lock over to its last waiter keeps no place at the server.
-func TestPlaceOfAHandOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := clients.NewMemory(t)
-		process := func(cfg retry.Config) locker.Locker {
-			return wrap(t, locker.Must(single.New(clients.OpenMemory(t, m), single.Config{Fair: true})), cfg)
-		}
-		s := newServer() // for begin
-		other, ours, theirs := process(retry.Config{}), process(retry.Config{HandOver: time.Second}), process(retry.Config{})
-		held := locker.Must(other.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
-		var waiters []*result
-		for _, l := range []locker.Locker{ours, ours, theirs} {
-			waiters = append(waiters, s.begin(t.Context(), l, locker.Request{Name: name, TTL: time.Minute}))
-			elapse(10 * ms)
-		}
-		check.OK(t, held.Release(t.Context()))
-		for _, w := range waiters {
-			check.Advance(ms)
-			w.mustLock(t)
-			check.OK(t, w.lock.Release(t.Context()))
-		}
-		elapse(2 * time.Second)
 	})
 }

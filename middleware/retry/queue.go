@@ -33,19 +33,15 @@ type queues struct {
 	leaver   lease.Leaver // nil: a place at the server is left by a later command
 	reenters bool         // the owner of a lock is granted it again
 
-	mu      sync.Mutex
-	byName  map[string]*queue
-	id      string // of the places at the server, one for each name
-	parked  map[string]*parkedSubscriptions
-	tenures map[string]*tenure // of the names that this process holds and may hand over
-	sweepAt int                // how many tenures there are when those that are over are looked for
+	mu     sync.Mutex
+	byName map[string]*queue
+	id     string // of the places at the server, one for each name
+	parked map[string]*parkedSubscriptions
 
 	// places are until when this process may have a place at the server, of the names for which
 	// nobody waits any more.
 	places        map[string]time.Time
 	sweepPlacesAt int // how many there are when those that are over are removed
-
-	reserveAfter time.Time // no hand-over needs a new block of fencing tokens before
 
 	watched bool        // the wake-up by Close was asked for
 	unwatch func() bool // ends it; nil: there is none yet
@@ -56,7 +52,7 @@ func newQueues(inner locker.Locker) *queues {
 	leaver, _ := locker.As[lease.Leaver](inner)
 	return &queues{
 		leaver: leaver, reenters: reenters(inner), id: lease.NewToken(), byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
-		tenures: map[string]*tenure{}, sweepAt: 64, places: map[string]time.Time{}, sweepPlacesAt: 64,
+		places: map[string]time.Time{}, sweepPlacesAt: 64,
 	}
 }
 
@@ -95,10 +91,8 @@ type queue struct {
 	next     *waiter      // was woken by a release that is not answered yet, and that leaves the lock to it
 	unwoken  *wakingLease // the lease of the latest release that relied on a waiter here, until one begins to try
 
-	tenure    *tenure     // of this process; nil: none that it may hand over
 	timer     *time.Timer // wakes the leaders; nil: it does not run
 	notBefore time.Time   // the leaders make no attempt
-	yielded   time.Time   // when a tenure last yielded
 }
 
 // line is a list of waiters of one mode.
@@ -115,7 +109,7 @@ func (qs *queues) hasWaiters(name string) bool {
 }
 
 // enter takes a place at the end of name's queue, for an acquire that began at since.
-func (qs *queues) enter(name string, since time.Time, shared bool, owner string, terms terms) *waiter {
+func (qs *queues) enter(name string, since time.Time, shared bool, owner string) *waiter {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	var w *waiter
@@ -131,12 +125,11 @@ func (qs *queues) enter(name string, since time.Time, shared bool, owner string,
 		q.placed = qs.takePlace(name)
 		q.atServer = q.placed
 		qs.unpark(q)
-		qs.joinTenure(q)
 	} else {
 		w = new(waiter)
 	}
 	q.entered++
-	*w = waiter{queue: q, number: q.entered, since: since, shared: shared, queued: q.size, owner: owner, terms: terms}
+	*w = waiter{queue: q, number: q.entered, since: since, shared: shared, queued: q.size, owner: owner}
 	w.mayReenter = qs.reenters && w.ownedBy(q.known)
 	q.size++
 	line := q.line(shared)
@@ -287,12 +280,8 @@ func (q *queue) advance(entering *waiter) {
 				q.closed = true
 			}
 			line.leader = leader
-			switch {
-			case leader == nil, leader == entering:
-			case q.tenure != nil && !q.all.closing && leader.mayInherit(): // a hand-over or a release wakes the leader
-				q.startLook()
-			default:
-				if now := time.Now(); q.inTurn(leader, now) && !q.all.closing { // so does the release of the holder
+			if leader != nil && leader != entering {
+				if now := time.Now(); q.inTurn(leader, now) && !q.all.closing { // the release of the holder wakes the leader
 					q.startTimer(q.turn.slackEnd().Sub(now))
 				} else {
 					leader.notify(locktrace.ByTurn)

@@ -71,21 +71,13 @@ func TestOverRedis(t *testing.T) {
 }
 
 // Competing processes: one holds at a time, and all get their turns.
-func TestProcessesOverRedis(t *testing.T) { //nolint:tparallel // overRedis is parallel
-	t.Parallel()
-	for name, cfg := range map[string]retry.Config{"every release is sent": {}, "with hand-over": {HandOver: 50 * ms}} {
-		t.Run(name, func(t *testing.T) { testProcesses(t, cfg) })
-	}
-}
-
-func testProcesses(t *testing.T, cfg retry.Config) {
-	t.Helper()
+func TestProcessesOverRedis(t *testing.T) {
 	overRedis(t, func(t *testing.T, _ *memredis.Server, process func(retry.Config) locker.Locker) {
 		const processes, workers, rounds = 3, 8, 4
 		var wg sync.WaitGroup
 		inside, turns, last := 0, 0, int64(0)
 		for range processes {
-			l := process(cfg)
+			l := process(retry.Config{})
 			for range workers {
 				wg.Go(func() {
 					for range rounds {

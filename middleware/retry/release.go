@@ -7,20 +7,18 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// wakingLease wakes the waiters of its own process when the lock is released or converted, or hands
-// the lock over to one of them. A pub/sub message takes a round trip more, and a foreign channel
-// may not be readable at all.
+// wakingLease wakes the waiters of its own process when the lock is released or converted. A
+// pub/sub message takes a round trip more, and a foreign channel may not be readable at all.
 type wakingLease struct {
 	lease.Lease
 	queues *queues
 	lock   lease.Hold
-	tenure *tenure // nil: the lock cannot be handed over
 }
 
 // wrap wraps the Lease of a lock that was just acquired. A Lock without one, as a test double may
 // return, stays as it is. alone reports whether nobody else can hold the lock: it is exclusive, and
 // not one of several holds of a semaphore.
-func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone bool, err error) {
+func (r *retrier) wrap(lock *locker.Lock) (alone bool) {
 	alone = lock.Mode() == locker.Exclusive
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		if inner == nil {
@@ -28,30 +26,20 @@ func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone 
 		}
 		counted, ok := lease.Find[lease.Counted](inner)
 		alone = alone && (!ok || counted.Permits() <= 1)
-		t, err = r.newTenure(lock, inner, req)
-		return &wakingLease{inner, r.queues, lock.Hold(), t}
+		return &wakingLease{inner, r.queues, lock.Hold()}
 	})
-	return t, alone, err
+	return alone
 }
 
 // Do implements lease.Lease.
 func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	if op.Kind == lease.OpRelease && l.handOver() {
-		return lease.Term{}, nil
-	}
-	if op.Kind == lease.OpRaiseFence {
-		l.endTenure() // its next tokens may be lower
-	}
 	var next *waiter
 	if op.Kind == lease.OpRelease {
 		op.Waiter, op.Next, next = l.next(!op.KeepUntil.IsZero())
 	}
 	term, err := l.Lease.Do(ctx, op)
-	switch op.Kind {
-	case lease.OpRelease, lease.OpConvert:
+	if op.Kind == lease.OpRelease || op.Kind == lease.OpConvert {
 		l.released(op, term, err, next)
-	case lease.OpUndo:
-		l.endTenure()
 	}
 	return term, err
 }
@@ -68,14 +56,7 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, next *wa
 	if op.Waiter != "" && op.Next != lease.NextOther && err == nil {
 		l.relyOnWaiter()
 	}
-	qs.released(l.lock.Name(), l.tenure, op.Next == lease.NextOwn && err == nil, term.Others)
-}
-
-// endTenure keeps the lock from being handed over, and wakes nobody.
-func (l *wakingLease) endTenure() {
-	l.queues.mu.Lock()
-	defer l.queues.mu.Unlock()
-	l.queues.end(l.lock.Name(), l.tenure)
+	qs.released(l.lock.Name(), op.Next == lease.NextOwn && err == nil, term.Others)
 }
 
 // Unwrap returns the strategy's Lease.

@@ -83,39 +83,30 @@ type acquisition struct {
 	pollAt   time.Time // the end of the policy's pause
 }
 
-// queue acquires in its turn, or takes what is handed over to it, even if it gives up at that
-// moment.
+// queue acquires in its turn.
 func (a *acquisition) queue() (*locker.Lock, error) {
-	defer func() {
-		if i := a.place.take(); i != nil { // something panicked
-			a.queues.abandon(context.WithoutCancel(a.ctx), i)
-		}
-	}()
-	for now := a.start; ; now = time.Now() {
-		lock, err := a.turn(now)
-		i := a.place.take()
-		switch {
-		case i == nil && a.outsideQueue:
-			a.place = nil
-			return a.repeat()
-		case i == nil:
-			return lock, err
-		}
-		if lock, again := a.inherit(i); !again {
-			return lock, nil
-		}
+	lock, err := a.turn()
+	if a.outsideQueue {
+		a.place = nil
+		return a.repeat()
 	}
+	return lock, err
 }
 
 // turn acquires in its turn, or before it if its owner holds the lock. If it returns neither a lock nor
-// an error, the lock was handed over, or a nested acquire is to try outside the queue.
-func (a *acquisition) turn(now time.Time) (lock *locker.Lock, err error) {
-	a.place = a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
+// an error, a nested acquire is to try outside the queue.
+func (a *acquisition) turn() (lock *locker.Lock, err error) {
+	w, waited := lease.WaitingFrom(a.ctx)
+	waited = waited && w.ID == "" && !w.Quorum // before the request came here
+	if !waited {
+		w.Since = a.start
+	}
+	a.place = a.queues.enter(a.req.Name, w.Since, a.req.Mode == locker.Shared, a.owner())
 	defer a.place.leave()
-	a.waiting = a.waiting || a.place.listens() // the name was contended a moment ago
-	for entered := !a.place.held(); ; entered, now = false, time.Now() {
+	a.waiting = waited || a.place.listens() // or the name was contended a moment ago
+	for now, entered := a.start, true; ; entered, now = false, time.Now() {
 		next, err := a.await(now, entered)
-		if err != nil || next == inherit || a.outsideQueue {
+		if err != nil || a.outsideQueue {
 			return nil, err
 		}
 		lock, again, err := a.try(next == sendEarly)
@@ -192,14 +183,11 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 	if err != nil || lock == nil {
 		return lock, err
 	}
-	t, alone, err := a.wrap(lock, req)
-	if err != nil {
-		return nil, errors.Join(err, lock.Release(ctx))
-	}
+	alone := a.wrap(lock)
 	if a.place != nil {
-		a.place.acquired(lock, a.req.Note, alone, t)
+		a.place.acquired(lock, a.req.Note, alone)
 	} else {
-		a.queues.acquiredOutsideQueue(lock, a.req.Note, alone, t)
+		a.queues.acquiredOutsideQueue(lock, a.req.Note, alone)
 	}
 	return lock, nil
 }
@@ -290,7 +278,7 @@ func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }
 func (a *acquisition) setOutcome(o outcome, took time.Duration) {
 	a.last = o
 	if a.place != nil {
-		a.last = a.place.record(o, took)
+		a.place.record(o, took)
 	}
 }
 

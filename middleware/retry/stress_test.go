@@ -18,26 +18,19 @@ import (
 // holds beside a writer, no one is forgotten in a queue, and nothing is left behind.
 func TestGivingUpAtAnyInstant(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]*server{
-		"in one line": {}, "in two lines": {ordered: true},
-		"in one line, with hand-over": {transfer: true}, "in two lines, with hand-over": {transfer: true, ordered: true},
-	} {
+	for name, ordered := range map[string]bool{"in one line": false, "in two lines": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			made := newServer()
-			made.ordered, made.transfer = s.ordered, s.transfer
-			giveUpAtAnyInstant(t, made)
+			s := newServer()
+			s.ordered = ordered
+			giveUpAtAnyInstant(t, s)
 		})
 	}
 }
 
 func giveUpAtAnyInstant(t *testing.T, s *server) {
 	t.Helper()
-	cfg := retry.Config{}
-	if s.transfer {
-		cfg.HandOver = time.Millisecond
-	}
-	l := wrap(t, s, cfg)
+	l := wrap(t, s, retry.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // far beyond what it takes
 	defer cancel()
 	var wg sync.WaitGroup

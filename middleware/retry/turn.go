@@ -21,9 +21,6 @@ const (
 	// minYield is the minimum time for which the waiters of this process make no attempt while
 	// another process has its turn.
 	minYield = time.Millisecond
-	// yieldEvery is the interval at which a tenure that HandOver ended yields while the queue at
-	// the server is empty, for other libraries, which poll.
-	yieldEvery = 100 * time.Millisecond
 )
 
 // turn is a turn of this process. The zero turn is over.
@@ -54,7 +51,7 @@ func (q *queue) beginTurn(now time.Time, early bool) {
 // holds the lock in its turn, and the release wakes the leader. If the order is strict, this
 // process must have a place at the server, too. mu is held.
 func (q *queue) inTurn(leader *waiter, now time.Time) bool {
-	return leader.mayInherit() && q.known.here != nil && now.Before(q.turn.slackEnd()) && (q.placed || !q.fair)
+	return leader.waitsItsTurn() && q.known.here != nil && now.Before(q.turn.slackEnd()) && (q.placed || !q.fair)
 }
 
 // next returns who is to try after the release of l, and own, the ID of this process if it has a
@@ -72,7 +69,7 @@ func (l *wakingLease) next(keeps bool) (own string, next lease.Next, woken *wait
 		return "", lease.NextFirst, nil
 	}
 	switch leader := q.line(false).leader; {
-	case keeps, leader == nil, !q.atServer, now.Before(q.notBefore), l.tenure != nil && l.tenure.overtime:
+	case keeps, leader == nil, !q.atServer, now.Before(q.notBefore):
 		return "", lease.NextFirst, nil
 	case !q.fair && q.turn.serves(leader, now):
 		l.wakeBeforeRelease(leader, now)
@@ -85,7 +82,6 @@ func (l *wakingLease) next(keeps bool) (own string, next lease.Next, woken *wait
 // attempt then follows the release without waiting for the answer. mu is held.
 func (l *wakingLease) wakeBeforeRelease(leader *waiter, now time.Time) {
 	q := leader.queue
-	l.queues.end(q.name, l.tenure)
 	q.freed(now, true, true)
 	q.next = leader
 	leader.overlaps = true // also of an attempt that is in flight
@@ -135,17 +131,9 @@ func (l *wakingLease) wakeOthers() {
 	qs.tryAgain(l.lock.Name())
 }
 
-// yieldAfter makes the leaders wait if other processes are to try first after a release. t is the
-// tenure that the release ended; it may be nil. mu is held.
-func (q *queue) yieldAfter(t *tenure, others lease.Others, now time.Time) {
-	switch overtime := t != nil && t.overtime; {
-	case overtime && (others != lease.OthersNone || now.Sub(q.yielded) >= yieldEvery):
-		q.yielded = now
-		q.notBefore = now.Add(max(minYield, 4*q.timing.fastest)) // as long as a few attempts take
-	case others == lease.OthersWoken && !q.fair:
-		q.notBefore = now.Add(minYield)
-	}
-}
+// waitsItsTurn reports whether w makes no attempt before it leads. A reader may follow another one,
+// and an owner may hold the lock already.
+func (w *waiter) waitsItsTurn() bool { return !w.shared && w.owner == "" }
 
 // waiting returns the lease.Waiting for an attempt of w. until is the end of its acquire.
 func (w *waiter) waiting(until time.Time) lease.Waiting {
@@ -154,7 +142,7 @@ func (w *waiter) waiting(until time.Time) lease.Waiting {
 	defer q.all.mu.Unlock()
 	waiting := lease.Waiting{ID: q.all.id, Since: w.since, Until: until, Subscribed: w.subscription().sub != nil,
 		Free: q.free && !q.placed}
-	if next := w.behind; next != nil && next.mayInherit() {
+	if next := w.behind; next != nil && next.waitsItsTurn() {
 		waiting.Next = next.since
 	}
 	q.placed, w.placed, w.passesOn = q.placed || !w.shared, true, !waiting.Next.IsZero()
@@ -168,5 +156,48 @@ func (w *waiter) listens() bool {
 	return w.subscription().sub != nil
 }
 
-// endTurn wakes the leaders at the end of a turn without a release. mu is held.
-func (q *queue) endTurn() { q.wakeLeaders(locktrace.ByTurn) }
+// startTimer starts the timer that wakes the leaders, unless it runs: at the end of a turn without
+// a release, or to try once others have had their chance. mu is held.
+func (q *queue) startTimer(after time.Duration) {
+	if q.timer == nil {
+		q.timer = time.AfterFunc(after, q.onTimer)
+	}
+}
+
+func (q *queue) onTimer() {
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	if q.timer == nil {
+		return // it was stopped
+	}
+	q.timer = nil
+	switch now := time.Now(); {
+	case now.Before(q.notBefore):
+		q.startTimer(q.notBefore.Sub(now))
+	case q.known.here != nil:
+		q.wakeLeaders(locktrace.ByTurn)
+	default:
+		q.wakeLeaders(locktrace.ByRelease)
+	}
+}
+
+func (q *queue) stopTimer() {
+	if q.timer != nil {
+		q.timer.Stop()
+		q.timer = nil
+	}
+}
+
+// pollTimes returns the bounds of when a leader asks the server though nothing wakes it. It polls
+// at rarely at the earliest. It sends nothing before notBefore, while other processes have their
+// chance, even if the lease ends.
+func (w *waiter) pollTimes(now time.Time) (rarely, notBefore time.Time) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	rarely = now
+	if q.inTurn(w, now) {
+		rarely = q.turn.slackEnd()
+	}
+	return rarely, q.notBefore
+}

@@ -321,49 +321,16 @@ func TestPlaceIsPassedOn(t *testing.T) {
 	})
 }
 
-// The waiters of a process make no attempt for 1 ms after a tenure that HandOver ended, but only
-// once in 100 ms if nobody waits at the server.
-func TestYieldAfterATenure(t *testing.T) {
-	type test struct {
-		others lease.Others
-		want   time.Duration
-	}
-	bubbles(t, map[string]test{
-		"nobody waits":       {lease.OthersNone, 41 * ms},
-		"another waits":      {lease.OthersWoken, 42 * ms},
-		"it is unknown whom": {lease.OthersUnknown, 42 * ms},
-	}, func(t *testing.T, s *server, tt test) {
-		s.transfer, s.unnamed, s.others = true, true, tt.others
-		l := wrap(t, s, retry.Config{HandOver: 10 * ms})
-		first := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
-		done := make(chan time.Duration, 2)
-		for range cap(done) {
-			go func() {
-				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
-				at := time.Since(s.start)
-				elapse(20 * ms)
-				_ = lock.Release(t.Context())
-				done <- at
-			}()
-		}
-		elapse(20 * ms)
-		check.OK(t, first.Release(t.Context()))
-		<-done
-		same(t, "time of the last acquire", <-done, tt.want)
-	})
-}
-
-// The waiters of a process make no attempt for a millisecond after a release that woke another
-// process, also if they have not been refused because they wait for a hand-over.
-func TestYieldWithoutAHandOver(t *testing.T) {
+// An acquire that has waited before it comes to retry has a place at the server from its first
+// attempt on, by the time when it began to wait: so it passes nobody that a release has woken.
+func TestWaitedBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		s.transfer, s.unnamed, s.others = true, true, lease.OthersWoken
-		l := wrap(t, s, retry.Config{HandOver: 10 * ms})
-		first := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
-		second := s.begin(t.Context(), l, locker.Request{TTL: time.Hour}) // it inherits nothing
-		elapse(5 * ms)
-		check.OK(t, first.Release(t.Context()))
-		elapse(ms)
-		second.wantLock(t, 6*ms)
+		l, since := wrap(t, s, retry.Config{}), time.Now().Add(-time.Minute)
+		ctx := lease.WithWaiting(t.Context(), lease.Waiting{Since: since})
+		lock := locker.Must(l.Acquire(ctx, locker.Request{Name: name}))
+		if first := s.waits()[0]; first.ID == "" || !first.Since.Equal(since) {
+			t.Errorf("the first attempt was of %+v", first)
+		}
+		check.OK(t, lock.Release(t.Context()))
 	})
 }

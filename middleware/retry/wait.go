@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -24,16 +23,12 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 		case outOfTime:
 			why := a.expire()
 			return stay, a.giveUp(why)
-		case inherit:
-			return inherit, nil
 		default:
-			if a.traceWoken(by, "") {
+			if a.traceWoken(by) {
 				a.waiting = a.waiting || next == send
 				now = time.Now() // a callback may have taken long
 			}
-			if !a.place.begin(next, now) {
-				return inherit, nil
-			}
+			a.place.begin(next, now)
 			a.sent = now
 			return next, nil
 		}
@@ -43,9 +38,6 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 			a.traceWaiting(e.info(a, now))
 		}
 		by, due = a.wakeUp(e), true
-		if by == locktrace.ByHandOver {
-			return inherit, nil
-		}
 		if a.ctx.Err() != nil {
 			return stay, a.giveUp(ended(a.ctx, a.caller))
 		}
@@ -121,7 +113,7 @@ func (a *acquisition) pause() error {
 		return a.giveUp(ended(a.ctx, a.caller))
 	}
 	a.began = began
-	a.traceWoken(locktrace.ByBackoff, "")
+	a.traceWoken(locktrace.ByBackoff)
 	return nil
 }
 
@@ -187,7 +179,7 @@ func (a *acquisition) traceWaiting(info locktrace.WaitingInfo) {
 }
 
 // traceWoken ends the wait that is traced. It returns false if there is none.
-func (a *acquisition) traceWoken(by locktrace.WakeReason, from string) bool {
+func (a *acquisition) traceWoken(by locktrace.WakeReason) bool {
 	if a.began.IsZero() {
 		return false
 	}
@@ -195,20 +187,7 @@ func (a *acquisition) traceWoken(by locktrace.WakeReason, from string) bool {
 	a.began = time.Time{}
 	if t := locktrace.From(a.ctx); t != nil && t.Woken != nil {
 		t.Woken(a.ctx, locktrace.WokenInfo{Name: a.req.Name, Mode: a.req.Mode.String(), By: by,
-			Waited: time.Since(began), From: from})
+			Waited: time.Since(began)})
 	}
 	return true
-}
-
-// traceHandedOver reports a wait that a hand-over ended, also one that was too short to be reported
-// when it began.
-func (a *acquisition) traceHandedOver(from lease.Hold) {
-	if t := locktrace.From(a.ctx); t == nil || t.Woken == nil {
-		return
-	}
-	if a.began.IsZero() {
-		a.began = time.Now()
-		a.traceWaiting(locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), Queued: a.place.queued})
-	}
-	a.traceWoken(locktrace.ByHandOver, from.Owner())
 }

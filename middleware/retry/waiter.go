@@ -22,9 +22,7 @@ type waiter struct {
 	early         bool   // its latest attempt was made before its turn
 	overlaps      bool   // its latest attempt began before a release was answered that left the lock to it
 	left          bool
-	won           bool // it left with the lock
-	terms         terms
-	inheritance   *inheritance // the hold that was handed over to it
+	won           bool         // it left with the lock
 	unwoken       *wakingLease // the queue's when its latest attempts began, until one is answered
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is
 	// first woken: one that gets its lock at the first attempt has none.
@@ -39,7 +37,6 @@ const (
 	send                  // make an attempt
 	sendEarly             // make an attempt before the turn
 	outOfTime             // an attempt would take longer than its time
-	inherit               // take what was handed over
 )
 
 // leads reports whether w is the leader of its line.
@@ -51,9 +48,6 @@ func (w *waiter) next(now time.Time, due bool, end time.Time) step {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if w.inheritance != nil {
-		return inherit
-	}
 	s := q.step(w, now, due)
 	over := !end.IsZero() && !now.Before(end) // though ctx has not ended: its timer is late
 	if s != stay && (over || q.known.held != nil && q.timing.tooLate(now, end, 1)) {
@@ -63,18 +57,15 @@ func (w *waiter) next(now time.Time, due bool, end time.Time) step {
 }
 
 // begin is called at now, before w sends. The attempt covers all wake-ups until now, so begin
-// discards them. It returns false if w need not send, because the lock was handed over to it.
-func (w *waiter) begin(s step, now time.Time) bool {
+// discards them.
+func (w *waiter) begin(s step, now time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if w.inheritance != nil {
-		return false
-	}
 	w.asking, w.early, w.mayReenter, w.overlaps = true, s == sendEarly, false, q.next == w
 	q.silence = q.silence.begin(now)
 	if w.early {
-		return true // keep the wake-up: it may say that w leads now
+		return // keep the wake-up: it may say that w leads now
 	}
 	select {
 	case <-w.wake: // nil where w has never waited
@@ -87,7 +78,6 @@ func (w *waiter) begin(s step, now time.Time) bool {
 	if q.unwoken != nil {
 		w.unwoken, q.unwoken = q.unwoken, nil
 	}
-	return true
 }
 
 func (q *queue) step(w *waiter, now time.Time, due bool) step {

@@ -72,7 +72,7 @@ func brokenHandOver(events []Event, all map[string]*lease, r Rules) string {
 		if l.acquired.From == "" || l.over == nil && r.Several && besideFailed(l.acquired, events) {
 			continue
 		}
-		if text := l.brokenHandOver(r); text != "" {
+		if text := l.brokenHandOver(events, r); text != "" {
 			return fmt.Sprintf("hand-over to %s: %s", l.acquired.ID, text)
 		}
 	}
@@ -87,7 +87,7 @@ func besideFailed(e Event, events []Event) bool {
 	})
 }
 
-func (l *lease) brokenHandOver(r Rules) string {
+func (l *lease) brokenHandOver(events []Event, r Rules) string {
 	a, from := l.acquired, l.over
 	switch {
 	case from == nil:
@@ -102,8 +102,62 @@ func (l *lease) brokenHandOver(r Rules) string {
 		return fmt.Sprintf("fencing token %d, after %d of %s", a.Fence, from.acquired.Fence, from.acquired.ID)
 	case a.Deadline < from.deadline:
 		return fmt.Sprintf("it took %v off the lease", time.Duration(from.deadline-a.Deadline))
-	case a.Deadline > from.deadline && !r.Watched && from.deadline-a.Return >= int64(a.TTL)/2:
+	case a.Deadline > from.deadline && !r.Watched && a.Return-l.head().acquired.Call < unconfirmed(a.TTL)/2:
 		return fmt.Sprintf("the lease grew by %v, although no renewal was due", time.Duration(a.Deadline-from.deadline))
+	case a.Deadline > max(from.deadline, a.Return+int64(a.TTL)) && !r.Watched:
+		return fmt.Sprintf("the lease lasts for %v", time.Duration(a.Deadline-a.Return))
+	}
+	return l.unnoticed(events)
+}
+
+// head returns the hold that was acquired at the server, and handed over until l had it.
+func (l *lease) head() *lease {
+	for l.handedOver() {
+		l = l.over
+	}
+	return l
+}
+
+// unconfirmed returns how old the last answer of the server may be for a hand-over.
+func unconfirmed(ttl time.Duration) int64 { return int64(min(50*time.Millisecond, ttl/10)) }
+
+// unnoticed describes the hand-over to l of a hold that had ended at the server: its last holder
+// was told so. The server must be asked from the first hand-over after that on. It returns "" if it
+// was, or may have been.
+func (l *lease) unnoticed(events []Event) string {
+	told := l.told(events)
+	if told == nil {
+		return ""
+	}
+	var ended int64 // at the latest
+	for _, e := range events {
+		if e.Kind == Lose && e.Call <= told.Return {
+			ended = max(ended, e.Return)
+		}
+	}
+	if ended == 0 {
+		return ""
+	}
+	first := l
+	for first.handedOver() && first.over.released != nil && first.over.released.Call >= ended {
+		first = first.over
+	}
+	if first == l {
+		return ""
+	}
+	handed := max(first.successor.Return, ended) // the first one after the end, at the latest
+	if last := l.over.released.Call; last > handed+unconfirmed(l.acquired.TTL) {
+		return fmt.Sprintf("it was handed over until %v after the first hand-over of what the server had lost", time.Duration(last-handed))
 	}
 	return ""
+}
+
+// told returns the answer that told the holder that the hold had ended before its Deadline, or nil.
+func (l *lease) told(events []Event) *Event {
+	for i, e := range events {
+		if e.Hold == l.acquired.Hold && e.Outcome == Lost && e.Return < l.deadline {
+			return &events[i]
+		}
+	}
+	return nil
 }

@@ -25,11 +25,12 @@ var flaws = map[string]workload.Opener{
 	tooMany: func(drv driver.Driver) (locker.Locker, error) {
 		return semaphore.New(drv, semaphore.Config{Permits: workload.Permits + 1})
 	},
-	early: singleWith(func(l lease.Transferable) lease.Lease { return releasesEarly{l} }),
+	early: singleWith(func(l lease.Lease) lease.Lease { return releasesEarly{l} }),
 
 	sameFence:  newSameFence,
-	wholeLease: singleWith(func(l lease.Transferable) lease.Lease { return &flawedTransfer{l, wholeLease} }),
-	twoHolders: singleWith(func(l lease.Transferable) lease.Lease { return &flawedTransfer{l, twoHolders} }),
+	wholeLease: newWholeLease,
+	twoHolders: newTwoHolders,
+	unnoticed:  newUnnoticed,
 }
 
 const (
@@ -39,13 +40,13 @@ const (
 )
 
 // singleWith returns an opener of single whose leases are wrapped.
-func singleWith(wrap func(lease.Transferable) lease.Lease) workload.Opener {
+func singleWith(wrap func(lease.Lease) lease.Lease) workload.Opener {
 	return func(drv driver.Driver) (locker.Locker, error) {
 		l, err := single.New(drv, single.Config{})
 		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 			lock, err := l.Acquire(ctx, req)
 			if err == nil {
-				lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return wrap(inner.(lease.Transferable)) })
+				lock.Hold().Wrap(wrap)
 			}
 			return lock, err
 		}), err
@@ -53,12 +54,12 @@ func singleWith(wrap func(lease.Transferable) lease.Lease) workload.Opener {
 }
 
 // releasesEarly is a lease whose release ignores MinHold.
-type releasesEarly struct{ lease.Transferable }
+type releasesEarly struct{ lease.Lease }
 
 // Do implements lease.Lease.
 func (l releasesEarly) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	op.KeepUntil = time.Time{}
-	return l.Transferable.Do(ctx, op)
+	return l.Lease.Do(ctx, op)
 }
 
 var (

@@ -12,8 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/handover"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/reliability/simulate"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -37,81 +39,100 @@ const (
 	sameFence  = "same fence"  // the next holder gets the token of the one before
 	wholeLease = "whole lease" // the Deadline is forgotten: the next holder counts on a whole lease
 	twoHolders = "two holders" // a hold that was lost, since its release was sent, is handed over
+	unnoticed  = "unnoticed"   // the server is not asked whether it still has what is handed over
 )
 
 // shareChains lets the clients of a plan hand locks over, if the flaw is one of hand-overs.
 func shareChains(p *simulate.Plan, flaw string) {
 	switch flaw {
-	case sameFence:
+	case sameFence, wholeLease, twoHolders, unnoticed:
 		p.ShareChains()
 		p.Retry = false // the flawed Locker waits by itself
-	case wholeLease, twoHolders:
-		p.ShareChains()
 	}
 }
 
-// newSameFence returns a Locker whose hand-overs have the flaw sameFence. It has retry in itself,
-// and changes what that returns.
-func newSameFence(drv driver.Driver) (locker.Locker, error) {
-	l, err := single.New(drv, single.Config{})
-	waiting := locker.Chain(l, locker.Must(retry.New(retry.Config{HandOver: time.Second})))
-	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		var handed atomic.Bool
-		lock, err := waiting.Acquire(locktrace.With(ctx, &locktrace.Trace{
-			Woken:   func(_ context.Context, i locktrace.WokenInfo) { handed.Store(i.By == locktrace.ByHandOver) },
-			Attempt: func(context.Context, locktrace.AttemptInfo) { handed.Store(false) },
-		}), req)
-		if err != nil || !handed.Load() {
+// handingOver returns an opener of single in a chain that hands over. flawed changes the leases at
+// the server, and change what is returned of a lock that was handed over. Either may be nil.
+func handingOver(flawed func(lease.Lease, lease.Hold) lease.Lease, change func(g *lease.Grant, l *leaseOf)) workload.Opener {
+	return func(drv driver.Driver) (locker.Locker, error) {
+		strategy, err := single.New(drv, single.Config{})
+		waiting := locker.Chain(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := strategy.Acquire(ctx, req)
+			if err == nil && flawed != nil {
+				lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return flawed(inner, lock.Hold()) })
+			}
 			return lock, err
-		}
-		g := lease.Grant{
-			Name: lock.Name(), Owner: lock.Owner(), Token: lease.NewToken(), TTL: lock.TTL(),
-			Deadline: lock.Deadline(), Fence: lock.Fence() - 1,
-		}
-		return locker.NewLock(ctx, g, leaseOf{lock}), nil
-	}), err
+		}), locker.Must(handover.New(handover.Config{Tenure: time.Second})), locker.Must(retry.New(retry.Config{})))
+		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			var handed atomic.Bool
+			lock, err := waiting.Acquire(locktrace.With(ctx, &locktrace.Trace{
+				Woken:   func(_ context.Context, i locktrace.WokenInfo) { handed.Store(i.By == locktrace.ByHandOver) },
+				Attempt: func(context.Context, locktrace.AttemptInfo) { handed.Store(false) },
+			}), req)
+			if err != nil || change == nil {
+				return lock, err
+			}
+			g := lease.Grant{
+				Name: lock.Name(), Owner: lock.Owner(), Token: lease.NewToken(), TTL: lock.TTL(),
+				Deadline: lock.Deadline(), Fence: lock.Fence(),
+			}
+			l := &leaseOf{lock: lock, handed: handed.Load()}
+			change(&g, l)
+			return locker.NewLock(ctx, g, l), nil
+		}), err
+	}
 }
 
+var (
+	newSameFence = handingOver(nil, func(g *lease.Grant, l *leaseOf) {
+		if l.handed {
+			g.Fence--
+		}
+	})
+	newWholeLease = handingOver(nil, func(g *lease.Grant, l *leaseOf) {
+		if whole := time.Now().Add(g.TTL - g.TTL/100 - 2*time.Millisecond); l.handed && whole.After(g.Deadline) {
+			g.Deadline = whole
+		}
+	})
+	newTwoHolders = handingOver(nil, func(_ *lease.Grant, l *leaseOf) { l.twice = true })
+	newUnnoticed  = handingOver(func(l lease.Lease, h lease.Hold) lease.Lease { return unrenewed{l, h} }, nil)
+)
+
 // leaseOf is the lease of a Lock around another.
-type leaseOf struct{ lock *locker.Lock }
+type leaseOf struct {
+	lock          *locker.Lock
+	handed, twice bool // twice: the release is sent, and then the lock is handed over
+}
 
 // Do implements lease.Lease.
-func (l leaseOf) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l *leaseOf) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
 	case lease.OpRenew:
 		err := l.lock.Renew(ctx, op.TTL)
 		return lease.Term{Deadline: l.lock.Deadline()}, err
 	case lease.OpRelease:
-		return lease.Term{}, l.lock.Release(ctx)
+		if under, ok := l.lock.Hold().Lease().(interface{ Unwrap() lease.Lease }); ok && l.twice {
+			_, _ = under.Unwrap().Do(ctx, op)
+		}
+		err := l.lock.Release(ctx)
+		if l.twice && errors.Is(err, locker.ErrLost) {
+			err = nil // it was sent before
+		}
+		return lease.Term{}, err
 	}
 	return lease.Term{}, errors.ErrUnsupported
 }
 
-// flawedTransfer is the lease of a lock that is handed over with a flaw.
-type flawedTransfer struct {
-	lease.Transferable
-	flaw string
+// unrenewed is a lease whose renewals are not sent.
+type unrenewed struct {
+	lease.Lease
+	hold lease.Hold
 }
 
 // Do implements lease.Lease.
-func (l *flawedTransfer) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	term, err := l.Transferable.Do(ctx, op)
-	if l.flaw == twoHolders && op.Kind == lease.OpRelease && errors.Is(err, locker.ErrLost) {
-		err = nil // it was sent before
+func (l unrenewed) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpRenew {
+		return lease.Term{Deadline: l.hold.Deadline()}, nil
 	}
-	return term, err
-}
-
-// Transfer implements lease.Transferable.
-func (l *flawedTransfer) Transfer() (lease.Grant, bool) {
-	g, ok := l.Transferable.Transfer()
-	switch l.flaw {
-	case wholeLease:
-		if whole := time.Now().Add(g.TTL - g.TTL/100 - 2*time.Millisecond); whole.After(g.Deadline) {
-			g.Deadline = whole
-		}
-	case twoHolders:
-		_, _ = l.Transferable.Do(context.Background(), lease.Op{Kind: lease.OpRelease})
-	}
-	return g, ok
+	return l.Lease.Do(ctx, op)
 }

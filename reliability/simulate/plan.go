@@ -18,7 +18,7 @@ type Plan struct {
 	Quorum   bool          // redlock over five servers of that strategy
 	Watchdog bool          // holds are renewed
 	Retry    bool          // acquires wait
-	HandOver time.Duration // of retry's Config
+	HandOver time.Duration // the Tenure of handover's Config; 0: no hand-overs
 	Fair     bool          // the order of waiters is strict
 	Several  bool          // each lock is acquired with another, by locker.AcquireAll
 	Clients  []string      // the provider of each client

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/handover"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/reliability/workload"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
@@ -63,11 +64,14 @@ func chain(p *Plan, client int, drivers []driver.Driver, strategy workload.Opene
 		return nil, err
 	}
 	var around []locker.Middleware
+	if p.HandOver > 0 && p.Retry {
+		around = append(around, locker.Must(handover.New(handover.Config{Tenure: p.HandOver})))
+	}
 	if p.Watchdog {
 		around = append(around, locker.Must(watchdog.New(watchdog.Config{})))
 	}
 	if p.Retry {
-		around = append(around, locker.Must(retry.New(retry.Config{Policy: pausesOf(p.Seed, client), HandOver: p.HandOver})))
+		around = append(around, locker.Must(retry.New(retry.Config{Policy: pausesOf(p.Seed, client)})))
 	}
 	l = locker.Chain(l, around...)
 	if p.Several {

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/handover"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/reliability/history"
 	"github.com/holdfast-go/holdfast/reliability/workload"
@@ -88,11 +89,12 @@ func (c *client) shared() locker.Locker {
 func (c *client) joinCohort() {
 	c.source.TTLs, c.source.Watched = c.Cohort.TTLs, c.Rules.Watched
 	if c.cohorts[c.Name] == nil {
-		l := locker.Chain(c.l, locker.Must(retry.New(retry.Config{HandOver: c.Cohort.HandOver})))
+		l := c.l
 		if c.source.Watched {
 			l = c.watch(l)
 		}
-		c.cohorts[c.Name] = l
+		c.cohorts[c.Name] = locker.Chain(l, locker.Must(handover.New(handover.Config{Tenure: c.Cohort.HandOver})),
+			locker.Must(retry.New(retry.Config{})))
 	}
 	c.l = c.cohorts[c.Name]
 }

@@ -70,19 +70,6 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, spec.Name, errors.ErrUnsupported)
 }
 
-// Transfer implements lease.Transferable. A hold of an owner or of a semaphore may be one of
-// several of its key, and a converted one is not exclusive.
-func (h *keyHold) Transfer() (g lease.Grant, ok bool) {
-	if h.l.drv.UntilClose().Err() != nil {
-		return lease.Grant{}, false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	value, pending := h.changed.values(h.value)
-	return lease.Grant{Name: h.name, Token: value, TTL: h.ttl, Deadline: h.deadline},
-		h.owner == "" && h.conversions == 0 && !h.shared && h.l.spec.Permits == 0 && pending == ""
-}
-
 func (h *keyHold) fenced() bool { return h.counter != "" }
 
 func (h *keyHold) resumes() bool { return h.replaced != "" }

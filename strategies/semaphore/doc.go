@@ -76,7 +76,7 @@
 //
 // A semaphore cannot be a node of a quorum: a majority of n permits on each node would be more than
 // n in all. redlock.New refuses it. The Locker neither waits nor renews: put middleware/retry and
-// strategies/watchdog around it. middleware/retry does not hand permits over (Config.HandOver). A
+// strategies/watchdog around it. middleware/handover does not hand permits over. A
 // failover to a replica that does not have the last writes yet may grant too many permits, unless
 // Config.MinReplicas guards against it (see package single). Other libraries, which lock with SET
 // NX, find a key of another type; a semaphore finds their key to be none of its own.

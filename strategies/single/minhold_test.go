@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/handover"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -74,7 +75,11 @@ func TestWaitersAtEndOfMinHold(t *testing.T) {
 		t.Run(fmt.Sprintf("fair %v, hand-over %v", cfg.fair, cfg.handOver), func(t *testing.T) {
 			run(t, single.Config{Fair: cfg.fair}, func(t *testing.T, b bench) {
 				process := func() locker.Locker {
-					return locker.Must(retry.New(retry.Config{HandOver: cfg.handOver}))(b.Locker)
+					l := locker.Must(retry.New(retry.Config{}))(b.Locker)
+					if cfg.handOver > 0 {
+						l = locker.Must(handover.New(handover.Config{Tenure: cfg.handOver}))(l)
+					}
+					return l
 				}
 				mine, theirs := process(), process()
 				const minHold = 7 * time.Second

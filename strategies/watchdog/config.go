@@ -37,7 +37,7 @@ var (
 
 // New returns a Middleware that renews locks while they are held. It may wrap several Lockers,
 // which then share one timer. It needs no closing: without locks it has no goroutine and no timer.
-// It works inside middleware/retry and outside; for retry.Config.HandOver it must be outside.
+// It works inside middleware/retry and middleware/handover, and outside.
 // Errors: ErrInvalid.
 func New(cfg Config) (locker.Middleware, error) {
 	switch {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -116,8 +117,7 @@ func TestForgottenAfterAHandOver(t *testing.T) {
 		var lost []error
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info.Err) }})
 		s := newServer(t)
-		l := locker.Chain(locker.Must(single.New(s, single.Config{})),
-			locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{HandOver: time.Hour})))
+		l := locker.Must(holdfast.Wrap(locker.Must(single.New(s, single.Config{})), holdfast.Config{HandOver: time.Hour}))
 		first := acquire(t, ctx, l, locker.Request{})
 		handed := make(chan *locker.Lock)
 		go func() { handed <- acquire(t, ctx, l, locker.Request{}) }()

@@ -15,7 +15,7 @@ import (
 )
 
 // handOver lets a process keep a lock for its own waiters for 10 ms.
-func handOver(cfg *holdfast.Config) { cfg.Retry.HandOver = 10 * time.Millisecond }
+func handOver(cfg *holdfast.Config) { cfg.HandOver = 10 * time.Millisecond }
 
 // fair makes the order of waiters strict.
 func fair(cfg *holdfast.Config) { cfg.Single.Fair = true }

@@ -1,0 +1,222 @@
+package handover
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+// cohort is a Locker whose requests hand locks over to one another.
+type cohort struct {
+	inner   locker.Locker
+	cfg     Config
+	never   bool          // nothing is handed over
+	queues  bool          // the strategy keeps a queue of processes at the server
+	closing lease.Closing // nil: the wrapped Locker does not say when its driver is closed
+
+	// mu guards the lines, their heirs and tenures. It is held for a few steps, and never while
+	// foreign code runs.
+	mu    sync.Mutex
+	lines map[string]*line
+}
+
+// Unwrap returns the Locker whose locks are handed over.
+func (c *cohort) Unwrap() locker.Locker { return c.inner }
+
+// Acquire implements locker.Locker.
+func (c *cohort) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	switch {
+	case c.inner == nil:
+		return nil, opError(req, &locker.InvalidError{What: "Locker that handover wraps", Got: "nil", Allowed: "a Locker"})
+	case c.never || !inherits(ctx, req):
+		return c.acquireBeside(ctx, req)
+	}
+	a := &acquisition{cohort: c, caller: ctx, req: req, start: time.Now()}
+	for {
+		if lock, err := a.acquire(); lock != nil || err != nil {
+			return lock, err
+		}
+	}
+}
+
+// inherits reports whether a lock may be handed over to req. A request with an owner may hold the
+// lock already, and one that does not wait takes no turn.
+func inherits(ctx context.Context, req locker.Request) bool {
+	if ctx == nil || req.Mode != locker.Exclusive || req.NoWait || req.Owner != "" || req.MinHold != 0 || req.Permits > 1 ||
+		!req.Resume.IsZero() {
+		return false
+	}
+	_, owned := lease.OwnerFrom(ctx, req.Name)
+	return !owned
+}
+
+// acquireBeside acquires as if nothing was handed over.
+func (c *cohort) acquireBeside(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if req.NoWait && ctx != nil && lease.IsBehindWaiters(ctx) && c.hasHeirs(req.Name) {
+		return nil, opError(req, fmt.Errorf("%w: others of this process wait for it", locker.ErrNotAcquired))
+	}
+	return c.inner.Acquire(ctx, req)
+}
+
+// acquisition is one Acquire while it lasts.
+type acquisition struct {
+	*cohort
+	caller context.Context //nolint:containedctx // it lives as long as the call
+	req    locker.Request
+	start  time.Time
+	waited bool
+}
+
+// acquire makes one pass through the line. It returns neither a lock nor an error if what was
+// handed over turned out to be lost.
+func (a *acquisition) acquire() (*locker.Lock, error) {
+	h := a.enter(a.caller, a.req)
+	if h == nil {
+		return a.acquireBeside(a.caller, a.request())
+	}
+	defer a.leave(h)
+	if err := a.await(h); err != nil {
+		return nil, err
+	}
+	if h.tenure == nil {
+		if lock, err := a.lead(h); h.tenure == nil {
+			return lock, err
+		}
+	}
+	return a.hold(h), nil
+}
+
+// await waits until the lock is handed over to h, or h is to ask for it.
+func (a *acquisition) await(h *heir) error {
+	if h.ready == nil {
+		return nil
+	}
+	a.waited = true
+	a.watchClose(h.line)
+	ctx := a.caller
+	if a.req.MaxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, a.start.Add(a.req.MaxWait), locker.ErrMaxWait)
+		defer cancel()
+	}
+	began := time.Now()
+	a.traceWaiting(h)
+	select {
+	case <-h.ready:
+	case <-ctx.Done():
+	}
+	if held, gaveUp := a.giveUp(h, ctx.Err() != nil); gaveUp {
+		return opError(a.req, fmt.Errorf("%w; gave up after %v behind others of this process, without an attempt: %w",
+			held, time.Since(a.start).Round(time.Millisecond), ended(ctx, a.caller)))
+	}
+	a.traceWoken(h, began)
+	return nil
+}
+
+// lead acquires at the server, on behalf of the line.
+func (a *acquisition) lead(h *heir) (*locker.Lock, error) {
+	ctx := attemptsOnly(a.caller)
+	if a.waited {
+		a.sleep(h.pause)
+		ctx = lease.WithWaiting(ctx, lease.Waiting{Since: a.start})
+	}
+	lock, err := a.inner.Acquire(ctx, a.request())
+	if err != nil || lock == nil || lock.Hold().Lease() == nil {
+		return lock, err
+	}
+	a.begin(h, lock)
+	return nil, nil
+}
+
+// request returns the request for the wrapped Locker, with what is left of MaxWait.
+func (a *acquisition) request() locker.Request {
+	req := a.req
+	if a.waited && req.MaxWait > 0 {
+		req.MaxWait = max(req.MaxWait-time.Since(a.start), 1)
+	}
+	return req
+}
+
+// hold makes the Lock of the tenure that h has. It returns nil if the hold was lost meanwhile.
+func (a *acquisition) hold(h *heir) *locker.Lock {
+	t := h.tenure
+	if t.hold.Err() != nil {
+		return nil
+	}
+	l := &heldLease{tenure: t}
+	lock := locker.NewLock(a.caller, lease.Grant{
+		Name: a.req.Name, Mode: locker.Exclusive, TTL: t.hold.TTL(), Deadline: t.hold.Deadline(), Fence: h.fence,
+	}, l)
+	l.hold = lock.Hold()
+	a.mu.Lock()
+	t.holder, t.note, h.tenure = l.hold, a.req.Note, nil
+	over := t.over
+	a.mu.Unlock()
+	if over { // the loss found no holder
+		l.hold.MarkLost(nil)
+	}
+	return lock
+}
+
+// sleep waits for d, or until the caller's ctx ends.
+func (a *acquisition) sleep(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.caller.Done():
+	}
+}
+
+func (a *acquisition) traceWaiting(h *heir) {
+	if t := locktrace.From(a.caller); t != nil && t.Waiting != nil {
+		t.Waiting(a.caller, locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), Queued: h.queued})
+	}
+}
+
+func (a *acquisition) traceWoken(h *heir, began time.Time) {
+	t := locktrace.From(a.caller)
+	if t == nil || t.Woken == nil {
+		return
+	}
+	info := locktrace.WokenInfo{Name: a.req.Name, Mode: a.req.Mode.String(), By: locktrace.ByTurn, Waited: time.Since(began)}
+	if h.tenure != nil {
+		info.By = locktrace.ByHandOver
+	}
+	if h.from != nil {
+		info.From = h.from.Owner()
+	}
+	t.Woken(a.caller, info)
+}
+
+// attemptsOnly returns ctx with the part of its Trace that is about attempts and waits: a Lock of
+// the wrapped Locker is not the caller's.
+func attemptsOnly(ctx context.Context) context.Context {
+	t := locktrace.From(ctx)
+	if t == nil {
+		return ctx
+	}
+	attempts := *t
+	attempts.Acquired, attempts.Renewed, attempts.Released, attempts.Lost = nil, nil, nil, nil
+	return locktrace.With(locktrace.Without(ctx), &attempts)
+}
+
+// ended returns why ctx, which is caller's or bounds it by MaxWait, has ended.
+func ended(ctx, caller context.Context) error {
+	if ctx.Err() != nil && caller.Err() == nil {
+		return locker.ErrMaxWait
+	}
+	return locker.ContextErr(caller)
+}
+
+func opError(req locker.Request, err error) error {
+	return &locker.OpError{Op: "acquire", Name: req.Name, Err: err}
+}

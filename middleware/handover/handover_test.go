@@ -1,0 +1,335 @@
+package handover_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/handover"
+)
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	_, err := handover.New(handover.Config{Tenure: -1})
+	check.Is(t, err, locker.ErrInvalid)
+	_, err = locker.Must(handover.New(handover.Config{}))(nil).Acquire(t.Context(), locker.Request{Name: name})
+	check.Is(t, err, locker.ErrInvalid)
+}
+
+// A release passes the lock on to the next in line, without a command. The new Lock is a hold of
+// its own, with events of its own.
+func TestHandOver(t *testing.T) {
+	inProcess(t, func(p process) {
+		first := p.acquire(locker.Request{})
+		waiting := []*result{p.wait(p.Context(), locker.Request{}), p.wait(p.Context(), locker.Request{})}
+		elapse(ms)
+		p.release(first)
+		second := p.lock(waiting[0])
+		if waiting[1].done {
+			p.Error("two hold the lock")
+		}
+		if second.Owner() == first.Owner() || !second.Deadline().Equal(first.Deadline()) || second.Err() != nil {
+			p.Errorf("got %v until %v, err %v; after %v until %v", second, second.Deadline(), second.Err(), first, first.Deadline())
+		}
+		check.EqualSlices(p.T, "woken", waiting[0].woken, []locktrace.WokenInfo{
+			{Name: name, Mode: "exclusive", By: locktrace.ByHandOver, Waited: ms, From: first.Owner()},
+		})
+		check.Is(p.T, first.Release(p.Context()), locker.ErrReleased)
+		check.Is(p.T, first.Renew(p.Context(), 0), locker.ErrReleased)
+		p.release(second)
+		third := p.lock(waiting[1])
+		p.sent("acquire")
+		check.OK(p.T, third.Renew(p.Context(), time.Minute))
+		check.Equal(p.T, "lease", time.Until(third.Deadline()), time.Minute)
+		p.release(third)
+		p.sent("renew", "release")
+		check.EqualSlices(p.T, "events", waiting[1].events, []string{"acquired", "renewed", "released"})
+		p.acquire(locker.Request{})
+		p.sent("acquire")
+	})
+}
+
+// What keeps a release from being a hand-over: then the server gets it, and the waiter acquires.
+func TestNoHandOver(t *testing.T) {
+	type test struct {
+		holder, waiter locker.Request
+		before         func(p process, held *locker.Lock)
+	}
+	inProcesses(t, map[string]test{
+		"an owner that waits":      {waiter: locker.Request{Owner: "me"}},
+		"an owner that holds":      {holder: locker.Request{Owner: "me"}},
+		"another TTL":              {waiter: locker.Request{TTL: time.Minute}},
+		"a minimum hold":           {waiter: locker.Request{MinHold: time.Second}},
+		"a token where none is":    {waiter: locker.Request{Fenced: true}},
+		"a shared request":         {waiter: locker.Request{Mode: locker.Shared}},
+		"a shared hold":            {holder: locker.Request{Mode: locker.Shared}},
+		"a Handle in other hands":  {before: func(_ process, held *locker.Lock) { held.Handle() }},
+		"a lease that nearly ends": {before: func(process, *locker.Lock) { elapse(8 * time.Second) }},
+		"a downgrade": {before: func(p process, held *locker.Lock) {
+			check.OK(p.T, held.Downgrade(p.Context()))
+		}},
+	}, func(p process, tt test) {
+		held := p.acquire(tt.holder)
+		waiter := p.wait(p.Context(), tt.waiter)
+		if tt.before != nil {
+			tt.before(p, held)
+		}
+		p.s.log = nil
+		check.OK(p.T, held.Release(p.Context()))
+		synctest.Wait()
+		elapse(2 * ms)
+		p.release(p.lock(waiter))
+		p.sent("release", "acquire", "release")
+	})
+}
+
+// Tenure bounds the hand-overs, however many wait here. The next one asks the server.
+func TestEndOfATenure(t *testing.T) {
+	inProcess(t, func(p process) {
+		p.l = handingOver(p.s, 10*ms)
+		first := p.acquire(locker.Request{})
+		second, third := p.wait(p.Context(), locker.Request{}), p.wait(p.Context(), locker.Request{})
+		elapse(9 * ms)
+		p.release(first)
+		p.sent("acquire")
+		elapse(ms)
+		p.release(p.lock(second))
+		elapse(ms)
+		p.release(p.lock(third))
+		p.sent("release", "acquire", "release")
+		check.Equal(p.T, "hand-over after the tenure", third.handedOver(), false)
+	})
+}
+
+// A lock that was lost is not handed over.
+func TestNoHandOverOfALostLock(t *testing.T) {
+	inProcess(t, func(p process) {
+		held := p.acquire(locker.Request{})
+		waiter := p.wait(p.Context(), locker.Request{})
+		elapse(11 * time.Second)
+		lock := p.lock(waiter) // it asked when the lease had ended
+		check.Is(p.T, held.Release(p.Context()), locker.ErrLost)
+		check.OK(p.T, lock.Err())
+		p.release(lock)
+	})
+}
+
+// The Handle of a lock that was handed over names no hold.
+func TestHandleAfterAHandOver(t *testing.T) {
+	inProcess(t, func(p process) {
+		held := p.acquire(locker.Request{})
+		waiter := p.wait(p.Context(), locker.Request{})
+		p.release(held)
+		lock := p.lock(waiter)
+		stale, now := held.Handle().Grant().Token, lock.Handle().Grant().Token
+		if stale == "" || stale == now || now != p.s.value {
+			p.Errorf("the old Handle has the token %q, the new one %q, the server %q", stale, now, p.s.value)
+		}
+	})
+}
+
+// A waiter that gives up just when the lock is handed over to it gets it, or another does.
+func TestGivingUpAtAHandOver(t *testing.T) {
+	inProcess(t, func(p process) {
+		for range 200 {
+			held := p.acquire(locker.Request{})
+			ctx, cancel := context.WithCancel(p.Context())
+			waiter, next := p.wait(ctx, locker.Request{}), p.wait(p.Context(), locker.Request{})
+			go cancel()
+			p.release(held)
+			if waiter.err == nil {
+				p.release(p.lock(waiter))
+			}
+			p.release(p.lock(next))
+			if p.s.value != "" {
+				p.Fatal("the lock is held")
+			}
+		}
+	})
+}
+
+// Who gives up in the line learns who holds the lock, and why it gave up. The next one takes over
+// what it did.
+func TestGivingUp(t *testing.T) {
+	type test struct {
+		held func(p process) // nil: this process holds it
+		want string
+	}
+	inProcesses(t, map[string]test{
+		"behind the holder": {nil, `holdfast: acquire "job": lock is held by another, note "first", for 9s at most unless renewed; ` +
+			`gave up after 1s behind others of this process, without an attempt: MaxWait passed`},
+		"behind one that asks": {func(p process) { p.wait(p.Context(), locker.Request{MaxWait: time.Minute}) },
+			`holdfast: acquire "job": lock is held by another; gave up after 1s behind others of this process, without an attempt: MaxWait passed`},
+	}, func(p process, tt test) {
+		if tt.held == nil {
+			p.acquire(locker.Request{Note: "first"})
+		} else {
+			locker.Must(p.s.Acquire(p.Context(), locker.Request{Name: name}))
+			tt.held(p)
+		}
+		r := p.wait(p.Context(), locker.Request{MaxWait: time.Second})
+		check.Advance(time.Second)
+		check.Is(p.T, r.err, locker.ErrNotAcquired, locker.ErrMaxWait)
+		text := r.err.Error()
+		if held, ok := errors.AsType[*locker.ContentionError](r.err); ok && held.Owner != "" { // it is random
+			text = strings.Replace(text, `, owner "`+held.Owner+`"`, "", 1)
+		}
+		check.Equal(p.T, "text", text, tt.want)
+		cause := errors.New("no time")
+		ctx, cancel := context.WithCancelCause(p.Context())
+		r = p.wait(ctx, locker.Request{})
+		cancel(cause)
+		synctest.Wait()
+		check.Is(p.T, r.err, locker.ErrNotAcquired, context.Canceled, cause)
+	})
+}
+
+// If the one that asks gives up, the next one in the line asks.
+func TestLeaderGivesUp(t *testing.T) {
+	inProcess(t, func(p process) {
+		p.s.ttl = time.Minute
+		other := locker.Must(p.s.Acquire(p.Context(), locker.Request{Name: name}))
+		leader := p.wait(p.Context(), locker.Request{MaxWait: time.Second})
+		next, last := p.wait(p.Context(), locker.Request{MaxWait: time.Hour}), p.wait(p.Context(), locker.Request{MaxWait: 3 * time.Second})
+		check.Advance(time.Second)
+		check.Is(p.T, leader.err, locker.ErrMaxWait)
+		check.Advance(2 * time.Second)
+		check.Is(p.T, last.err, locker.ErrMaxWait)
+		check.OK(p.T, other.Release(p.Context()))
+		elapse(time.Second)
+		p.release(p.lock(next))
+	})
+}
+
+// A nested acquire does not wait behind its own hold, whoever waits. AcquireAll and DoAll pass no
+// waiter, and release what they got.
+func TestNestedAndSeveral(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := process{t, nil, handingOver(lockertest.New(), time.Hour)}
+		both := []locker.Request{{Name: name}, {Name: "other"}}
+		first := p.acquire(locker.Request{})
+		second, third := p.wait(t.Context(), locker.Request{}), make(chan error)
+		go func() {
+			third <- locker.DoAll(t.Context(), p.l, both, func(context.Context, *locker.Locks) error { return nil })
+		}()
+		synctest.Wait()
+		p.release(first)
+		lock := p.lock(second)
+		ctx, cancel := lock.Context(t.Context())
+		defer cancel()
+		start := time.Now()
+		_, err := p.l.Acquire(ctx, locker.Request{Name: name})
+		check.Is(t, err, locker.ErrNested)
+		err = locker.DoAll(ctx, p.l, both, func(context.Context, *locker.Locks) error { return nil })
+		check.Is(t, err, locker.ErrNested)
+		check.Took(t, "the nested acquires", start, 0)
+		p.release(lock)
+		check.OK(t, <-third)
+	})
+}
+
+// A request that must not pass the waiters of its process does not, in the pause between two
+// tenures either.
+func TestBehindWaiters(t *testing.T) {
+	inProcess(t, func(p process) {
+		p.l = handingOver(p.s, 10*ms)
+		first := p.acquire(locker.Request{})
+		second := p.wait(p.Context(), locker.Request{})
+		p.wait(p.Context(), locker.Request{})
+		elapse(20 * ms)
+		p.release(first) // second pauses for 1 ms
+		_, err := p.l.Acquire(lease.BehindWaiters(p.Context()), locker.Request{Name: name, NoWait: true})
+		check.Is(p.T, err, locker.ErrNotAcquired)
+		elapse(ms)
+		p.release(p.lock(second))
+	})
+}
+
+// Close of the driver ends the waits, and nothing is handed over after it: never do two hold.
+func TestClose(t *testing.T) {
+	inProcess(t, func(p process) {
+		closed, closeDriver := context.WithCancel(p.Context())
+		p.l = handingOver(closable{p.s, closed}, time.Hour)
+		held := p.acquire(locker.Request{})
+		waiting := []*result{p.wait(p.Context(), locker.Request{}), p.wait(p.Context(), locker.Request{})}
+		closeDriver()
+		synctest.Wait()
+		for _, r := range waiting {
+			check.Is(p.T, r.err, locker.ErrClosed)
+			check.IsNot(p.T, r.err, locker.ErrNotAcquired)
+		}
+		check.OK(p.T, held.Err())
+		late := p.wait(p.Context(), locker.Request{})
+		check.Is(p.T, late.err, locker.ErrClosed)
+		p.release(held)
+		p.sent("acquire", "release")
+	})
+}
+
+// closable is a store that is closed.
+type closable struct {
+	*store
+	closed context.Context //nolint:containedctx // of the driver
+}
+
+func (c closable) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if c.closed.Err() != nil {
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: driver.ErrClosed}
+	}
+	return c.store.Acquire(ctx, req)
+}
+
+func (c closable) OnClose(f func()) (stop func() bool) { return context.AfterFunc(c.closed, f) }
+
+// Locks are not handed over where several hold, or an owner holds several times.
+func TestStrategiesWithoutHandOvers(t *testing.T) {
+	t.Parallel()
+	for what, strategy := range map[string]locker.Locker{
+		"a semaphore": lockertest.NewSemaphore(2), "reentrant": reentrant{lockertest.New()},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := process{t, nil, handingOver(strategy, time.Hour)}
+				held := []*locker.Lock{p.acquire(locker.Request{})}
+				if what == "a semaphore" {
+					held = append(held, p.acquire(locker.Request{}))
+				}
+				waiter := p.wait(t.Context(), locker.Request{})
+				for _, lock := range held {
+					p.release(lock)
+				}
+				p.release(p.lock(waiter))
+				check.Equal(t, "handed over", waiter.handedOver(), false)
+			})
+		})
+	}
+}
+
+type reentrant struct{ *lockertest.Locker }
+
+func (reentrant) Reenters() bool { return true }
+
+// Without retry a waiter makes one attempt when its turn comes.
+func TestWithoutRetry(t *testing.T) {
+	inProcess(t, func(p process) {
+		p.l = locker.Chain(p.s, locker.Must(handover.New(handover.Config{Tenure: 10 * ms})))
+		held := p.acquire(locker.Request{})
+		waiter, next := p.wait(p.Context(), locker.Request{}), p.wait(p.Context(), locker.Request{})
+		p.release(held)
+		elapse(10 * ms)
+		p.release(p.lock(waiter))
+		elapse(ms)
+		p.release(p.lock(next))
+	})
+}

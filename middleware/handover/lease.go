@@ -1,0 +1,123 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// heldLease is the Lease of one Lock of a tenure. It acts on the wrapped Locker's Lock until the
+// tenure is handed over.
+type heldLease struct {
+	tenure *tenure
+	hold   lease.Hold // its Lock
+	ended  bool       // its Lock was released
+}
+
+var (
+	_ lease.Tokened   = (*heldLease)(nil)
+	_ lease.Explained = (*heldLease)(nil)
+)
+
+// renewal is a renewal of the wrapped Locker's Lock that has ended. It is in the ctx of the renewal
+// that reports it to the holder's.
+type renewal struct {
+	deadline time.Time
+	err      error
+}
+
+type renewedKey struct{}
+
+// Do implements lease.Lease.
+func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err error) {
+	if op.Kind == lease.OpRenew {
+		if r, ok := ctx.Value(renewedKey{}).(*renewal); ok {
+			return lease.Term{Deadline: r.deadline}, r.err
+		}
+	}
+	lock := l.current(op.Kind)
+	switch {
+	case lock == nil:
+		return term, locker.ErrReleased
+	case op.Kind == lease.OpRelease:
+		if l.handOver() {
+			return term, nil
+		}
+		return term, l.tenure.release(ctx)
+	case op.Kind == lease.OpRenew:
+		l.tenure.renewing.Add(1)
+		defer l.tenure.renewing.Add(-1)
+		err = lock.Renew(ctx, op.TTL)
+	case op.Kind == lease.OpNote:
+		err = lock.SetNote(ctx, op.Note)
+	case op.Kind == lease.OpConvert && op.Mode == locker.Shared:
+		err = lock.Downgrade(ctx)
+		term.Fence = lock.Fence()
+	case op.Kind == lease.OpConvert:
+		err = lock.Upgrade(ctx)
+		term.Fence = lock.Fence()
+	default:
+		return lock.Hold().Lease().Do(ctx, op)
+	}
+	term.Deadline = lock.Deadline()
+	return term, bare(err)
+}
+
+// current returns the wrapped Locker's Lock for an operation, or nil if the hold is another Lock's.
+// An operation after which nobody can continue the hold keeps it from being handed over.
+func (l *heldLease) current(kind lease.OpKind) *locker.Lock {
+	t := l.tenure
+	t.line.cohort.mu.Lock()
+	defer t.line.cohort.mu.Unlock()
+	if l.ended {
+		return nil
+	}
+	switch kind {
+	case lease.OpRenew, lease.OpNote, lease.OpRelease:
+	default:
+		t.kept = true
+	}
+	return t.lock
+}
+
+// handOver hands the hold over, and reports whether it did. It sends nothing.
+func (l *heldLease) handOver() bool {
+	t, released := l.tenure, l.hold.Err() == locker.ErrReleased //nolint:errorlint // set by Release itself
+	t.line.cohort.mu.Lock()
+	defer t.line.cohort.mu.Unlock()
+	l.ended = true
+	return released && t.handOn(l.hold, time.Now())
+}
+
+// Unwrap returns the Lease of the wrapped Locker's Lock.
+func (l *heldLease) Unwrap() lease.Lease { return l.tenure.hold.Lease() }
+
+// Token implements lease.Tokened. Whoever has the token may resume the hold, so it is not handed
+// over any more. The token of a Lock that was released names no hold.
+func (l *heldLease) Token() string {
+	lock := l.current(lease.OpUndo)
+	if lock == nil {
+		return lease.NewToken()
+	}
+	return lock.Handle().Grant().Token
+}
+
+// Loss implements lease.Explained.
+func (l *heldLease) Loss() error { return l.tenure.hold.Err() }
+
+// bare takes err out of what the wrapped Locker's Lock put around it: that of the holder does, too.
+func bare(err error) error {
+	if op, ok := errors.AsType[*locker.OpError](err); ok {
+		err = op.Err
+	}
+	if lost, ok := err.(*locker.LostError); ok { //nolint:errorlint // what wraps one says more
+		err = lost.Err
+		if err == nil {
+			err = locker.ErrLost
+		}
+	}
+	return err
+}

@@ -1,0 +1,207 @@
+package handover
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// line is the requests of this process for one name: one that asks the wrapped Locker or holds the
+// lock, and the heirs behind it, first in, first out. It exists as long as there is any.
+type line struct {
+	cohort *cohort
+	name   string
+	terms  terms   // of the leader or the tenure
+	leader *heir   // it asks the wrapped Locker; nil: none does
+	tenure *tenure // nil: this process does not hold the lock
+
+	first, last *heir
+	size        int
+
+	pause  time.Duration // of the next leader
+	paused time.Time     // when the latest pause began
+	ending bool          // the driver is being closed: nothing is handed over
+	watch  watch         // for that
+}
+
+// watch is what ends the wake-up by Close.
+type watch struct {
+	asked bool
+	stop  func() bool // nil: not known yet
+}
+
+// terms are what a request asks of its lease.
+type terms struct {
+	ttl    time.Duration // zero: the strategy's default
+	fenced bool
+}
+
+// serve reports whether a hold acquired under t serves a request with the terms w.
+func (t terms) serve(w terms) bool { return t.ttl == w.ttl && (t.fenced || !w.fenced) }
+
+// heir is a request in a line.
+type heir struct {
+	line          *line
+	ahead, behind *heir
+	waits         bool // it is in the line
+	queued        int  // how many were ahead when it entered
+	terms         terms
+
+	ready  chan struct{} // closed when it is to go on; nil: it leads from the beginning
+	pause  time.Duration // before it asks the wrapped Locker
+	tenure *tenure       // was handed over to it, or begins with it; it must be used or passed on
+	from   lease.Hold    // who handed it over
+	fence  int64         // of its Lock
+}
+
+// enter takes a place for a request. It returns nil if the lock would not be handed over to it.
+func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
+	over := ctx.Err() != nil || req.Validate() != nil // the wrapped Locker says so
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := &heir{terms: terms{req.TTL, req.Fenced}}
+	l := c.lines[req.Name]
+	switch {
+	case l == nil:
+		l = &line{cohort: c, name: req.Name, leader: h, terms: h.terms}
+		c.lines[req.Name] = l
+	case over, l.ending, !l.terms.serve(h.terms):
+		return nil
+	default:
+		h.ready, h.queued = make(chan struct{}), l.size
+		l.push(h)
+	}
+	h.line = l
+	return h
+}
+
+// hasHeirs reports whether a request is in the line of name.
+func (c *cohort) hasHeirs(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[name]
+	return l != nil && l.first != nil
+}
+
+// leave ends the part of h: it holds the lock, or has failed.
+func (c *cohort) leave(h *heir) {
+	c.mu.Lock()
+	l, t := h.line, h.tenure
+	h.tenure = nil
+	switch {
+	case t != nil: // nothing was made of it
+		if !t.handOn(h.from, time.Now()) {
+			go func() { _ = t.release(context.Background()) }()
+		}
+	case l.leader == h:
+		l.leader = nil
+	case h.waits:
+		l.remove(h)
+	}
+	stop := l.advance()
+	c.mu.Unlock()
+	stop()
+}
+
+// giveUp takes h out, whose time is over, and returns who has the lock. It does not if the lock was
+// handed over to h: then h gets it.
+func (c *cohort) giveUp(h *heir, over bool) (held *locker.ContentionError, gaveUp bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !over || h.tenure != nil {
+		return nil, false
+	}
+	if h.waits {
+		h.line.remove(h)
+	}
+	return h.line.holder(), true
+}
+
+// holder describes who has the lock, as far as this process knows. mu is held.
+func (l *line) holder() *locker.ContentionError {
+	held := &locker.ContentionError{Name: l.name}
+	if t := l.tenure; t != nil && t.holder != nil {
+		held.Owner, held.Note = t.holder.Owner(), t.note
+		if end := t.hold.Deadline(); !end.IsZero() {
+			held.Left = max(time.Until(end), 0).Round(time.Millisecond)
+			held.RetryAfter = held.Left
+		}
+	}
+	return held
+}
+
+// advance lets the first heir ask the wrapped Locker if nobody does and this process does not hold
+// the lock. It removes an empty line. The caller calls stop without mu.
+func (l *line) advance() (stop func()) {
+	switch h := l.first; {
+	case l.leader != nil, l.tenure != nil:
+	case h != nil:
+		l.remove(h)
+		l.leader, l.terms, h.pause, l.pause = h, h.terms, l.pause, 0
+		close(h.ready)
+	case l.cohort.lines[l.name] == l:
+		delete(l.cohort.lines, l.name)
+		if end := l.watch.stop; end != nil {
+			return func() { end() }
+		}
+	}
+	return func() {}
+}
+
+func (l *line) push(h *heir) {
+	h.waits, h.ahead = true, l.last
+	if l.last == nil {
+		l.first = h
+	} else {
+		l.last.behind = h
+	}
+	l.last = h
+	l.size++
+}
+
+func (l *line) remove(h *heir) {
+	if h.ahead == nil {
+		l.first = h.behind
+	} else {
+		h.ahead.behind = h.behind
+	}
+	if h.behind == nil {
+		l.last = h.ahead
+	} else {
+		h.behind.ahead = h.ahead
+	}
+	h.waits = false
+	l.size--
+}
+
+// watchClose makes Close of the driver wake the heirs, for as long as the line exists.
+func (c *cohort) watchClose(l *line) {
+	c.mu.Lock()
+	asked := l.watch.asked || c.closing == nil
+	l.watch.asked = true
+	c.mu.Unlock()
+	if asked {
+		return
+	}
+	stop := c.closing.OnClose(l.end)
+	c.mu.Lock()
+	l.watch.stop = stop
+	gone := c.lines[l.name] != l
+	c.mu.Unlock()
+	if gone {
+		stop()
+	}
+}
+
+// end sends all heirs to the wrapped Locker, which refuses them.
+func (l *line) end() {
+	l.cohort.mu.Lock()
+	defer l.cohort.mu.Unlock()
+	l.ending = true
+	for h := l.first; h != nil; h = l.first {
+		l.remove(h)
+		close(h.ready)
+	}
+}

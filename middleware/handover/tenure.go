@@ -1,0 +1,253 @@
+package handover
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+const (
+	// maxUnconfirmed and the TTL divided by confirmShare are how old the last answer of the server
+	// may be for a hand-over.
+	maxUnconfirmed = 50 * time.Millisecond
+	confirmShare   = 10
+	// minTokens is the minimum number of fencing tokens that are reserved at once.
+	minTokens = 16
+	// minPause is the minimum time for which a leader makes no attempt after a tenure, for
+	// processes that have no place in a queue at the server. If the strategy keeps a queue, that is
+	// once in pauseEvery, for other libraries, which poll.
+	minPause   = time.Millisecond
+	pauseEvery = 100 * time.Millisecond
+)
+
+// tenure is the time for which this process holds a name at the server: from an acquire, through
+// hand-overs, to the release that is sent. The mutex of the cohort guards what changes.
+type tenure struct {
+	line  *line
+	lock  *locker.Lock // of the wrapped Locker; nil once the program has forgotten the holder's
+	hold  lease.Hold   // lock's
+	began time.Time
+	until time.Time // no hand-over after it
+
+	holder lease.Hold // of the Lock that holds now; nil during a hand-over
+	note   string     // the holder's
+	kept   bool       // it is not handed over any more
+	over   bool       // the hold is lost, or its release was sent
+
+	first, fence, reserved int64 // the fencing tokens: the server's, the latest, the last one reserved
+
+	confirmed time.Time   // when the latest command began that found the hold, or the first hand-over
+	checks    *time.Timer // begins the next check; nil: nothing was handed over
+	stop      context.CancelFunc
+
+	renewing atomic.Int32 // renewals in flight that the holder need not be told of
+}
+
+// begin begins a tenure of h with lock, which it has just acquired.
+func (a *acquisition) begin(h *heir, lock *locker.Lock) {
+	now, fence := time.Now(), lock.Fence()
+	t := &tenure{
+		line: h.line, lock: lock, hold: lock.Hold(), began: now, until: now.Add(a.cfg.Tenure), confirmed: now,
+		first: fence, fence: fence, reserved: fence,
+	}
+	a.mu.Lock()
+	h.tenure, h.fence = t, fence
+	if t.kept = h.line.leader != h; !t.kept { // else the driver is being closed
+		h.line.leader, h.line.tenure = nil, t
+	}
+	a.mu.Unlock()
+	t.hold.Trace(context.Background(), &locktrace.Trace{Renewed: t.renewed, Lost: t.lost})
+}
+
+// handOn gives t, which from had last, to the first heir, and reports whether it did. mu is held.
+func (t *tenure) handOn(from lease.Hold, now time.Time) bool {
+	h := t.line.first
+	if h == nil || !t.line.terms.serve(h.terms) || !t.lasts(now) {
+		return false
+	}
+	t.holder = nil
+	if h.terms.fenced && t.fence == t.reserved {
+		go t.reserve(from)
+		return true
+	}
+	if h.terms.fenced {
+		t.fence++
+		h.fence = t.fence
+	}
+	t.line.remove(h)
+	h.tenure, h.from = t, from
+	close(h.ready)
+	t.beginChecks(now)
+	return true
+}
+
+// lasts reports whether t may be handed over at now.
+func (t *tenure) lasts(now time.Time) bool {
+	if t.kept || t.over || t.line.ending || !now.Before(t.until) {
+		return false
+	}
+	if t.checks != nil && now.Sub(t.confirmed) > t.unconfirmed() {
+		return false
+	}
+	end := t.hold.Deadline()
+	return end.IsZero() || end.Sub(now) >= t.hold.TTL()/4
+}
+
+// unconfirmed returns how old the last answer of the server may be for a hand-over.
+func (t *tenure) unconfirmed() time.Duration { return min(maxUnconfirmed, t.hold.TTL()/confirmShare) }
+
+// beginChecks is called at a hand-over. From the first one on, the server is asked, if the tenure
+// lasts for so long. mu is held.
+func (t *tenure) beginChecks(now time.Time) {
+	if next := t.confirmed.Add(t.unconfirmed() / 2); t.checks == nil && next.Before(t.until) {
+		t.confirmed = now
+		t.checks = time.AfterFunc(next.Sub(now), t.check)
+	}
+}
+
+// check renews the hold, and so asks the server whether it still has it.
+func (t *tenure) check() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	mu, began, ttl := &t.line.cohort.mu, time.Now(), t.hold.TTL()
+	mu.Lock()
+	lock := t.lock
+	t.stop = cancel
+	over := t.over || lock == nil || !began.Before(t.until)
+	mu.Unlock()
+	if over {
+		return
+	}
+	if end := t.hold.Deadline(); !end.IsZero() {
+		ttl = max(ttl, time.Until(end).Truncate(time.Millisecond)+time.Millisecond)
+	}
+	t.renewing.Add(1)
+	err := lock.Renew(ctx, ttl)
+	t.renewing.Add(-1)
+	mu.Lock()
+	holder := t.holder
+	if err == nil {
+		t.confirmed = began
+	}
+	if !t.over && t.hold.Err() == nil {
+		t.checks.Reset(max(time.Until(began.Add(t.unconfirmed()/2)), time.Millisecond))
+	}
+	mu.Unlock()
+	if end := t.hold.Deadline(); err == nil && holder != nil && holder.Deadline().Sub(began) < t.hold.TTL()/2 {
+		t.report(holder, end, nil)
+	}
+}
+
+// reserve reserves fencing tokens, and then hands t over to the heir that is first by then. No
+// token is ahead of the server's clock by more than the first one was: the number of tokens is that
+// of the microseconds since the acquire.
+func (t *tenure) reserve(from lease.Hold) {
+	began := time.Now()
+	last := max(t.fence+minTokens, t.first+began.Sub(t.began).Microseconds())
+	ctx, cancel := context.WithTimeout(context.Background(), t.hold.TTL()/4)
+	defer cancel()
+	term, err := t.hold.Lease().Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: last})
+	c := t.line.cohort
+	c.mu.Lock()
+	handed := err == nil && term.Fence == last // else another may have one of them
+	if handed {
+		t.reserved, t.confirmed = last, began
+		handed = t.handOn(from, time.Now())
+	}
+	c.mu.Unlock()
+	if !handed {
+		_ = t.release(context.Background())
+	}
+}
+
+// release sends the release, and lets the next heir ask after it.
+func (t *tenure) release(ctx context.Context) error {
+	t.line.cohort.mu.Lock()
+	t.over = true
+	t.endChecks()
+	lock, began := t.lock, time.Now()
+	t.line.cohort.mu.Unlock()
+	defer func() { t.end(time.Since(began)) }() // even if a callback panics
+	if lock == nil {
+		return nil // forgotten
+	}
+	return bare(lock.Release(ctx))
+}
+
+// endChecks ends the check in flight, and begins no other. mu is held.
+func (t *tenure) endChecks() {
+	if t.checks != nil {
+		t.checks.Stop()
+	}
+	if t.stop != nil {
+		t.stop()
+	}
+}
+
+// end records that this process does not hold the lock any more. took is how long the release took.
+func (t *tenure) end(took time.Duration) {
+	c, l, now := t.line.cohort, t.line, time.Now()
+	c.mu.Lock()
+	stop := func() {}
+	if l.tenure == t {
+		l.tenure = nil
+		if l.first != nil && (!c.queues || now.Sub(l.paused) >= pauseEvery) {
+			l.paused, l.pause = now, min(max(minPause, 4*took), pauseEvery)
+		}
+		stop = l.advance()
+	}
+	c.mu.Unlock()
+	stop()
+}
+
+// lost is called when the wrapped Locker's Lock is lost.
+func (t *tenure) lost(context.Context, locktrace.LostInfo) {
+	t.line.cohort.mu.Lock()
+	t.over = true
+	t.endChecks()
+	holder := t.holder
+	t.line.cohort.mu.Unlock()
+	t.end(0)
+	if holder != nil {
+		holder.MarkLost(nil) // heldLease.Loss says why
+	}
+}
+
+// renewed passes on a renewal of the wrapped Locker's Lock that the holder did not ask for, such as
+// a watchdog's.
+func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
+	t.line.cohort.mu.Lock()
+	holder := t.holder
+	t.line.cohort.mu.Unlock()
+	if holder == nil || t.renewing.Load() > 0 {
+		return
+	}
+	t.report(holder, info.Deadline, bare(info.Err))
+	switch {
+	case holder.Forgotten():
+		t.line.cohort.mu.Lock()
+		t.lock = nil // so that a watchdog finds it forgotten, too
+		t.line.cohort.mu.Unlock()
+	case holder.Err() != nil:
+		t.releaseEnded(holder)
+	}
+}
+
+// report reports to the holder a renewal that ended with err.
+func (t *tenure) report(holder lease.Hold, deadline time.Time, err error) {
+	_ = holder.Renew(context.WithValue(context.Background(), renewedKey{}, &renewal{deadline, err}))
+}
+
+// releaseEnded releases the hold if its holder was lost by its own clock and never released.
+func (t *tenure) releaseEnded(holder lease.Hold) {
+	t.line.cohort.mu.Lock()
+	stale := t.holder == holder && !t.over
+	t.line.cohort.mu.Unlock()
+	if stale && holder.Err() != locker.ErrReleased { //nolint:errorlint // set by Release itself
+		go func() { _ = t.release(context.Background()) }()
+	}
+}
