@@ -46,8 +46,8 @@ type Hold interface {
 	// If more than 64 reports wait, the oldest that report only a renewal are dropped.
 	Renew(ctx context.Context) error
 
-	// MarkLost ends the lock with an error that matches ErrLost and cause, unless it ended before.
-	// It sends nothing.
+	// MarkLost ends the lock with an error that matches ErrLost and cause, unless it ended before. A
+	// *locker.LostError is that error itself. It sends nothing.
 	MarkLost(cause error)
 	// Forgotten reports whether the lock is held and the program has dropped it: the Lock was
 	// garbage-collected, and nothing waits for its end. A watchdog calls it before each renewal,

@@ -142,8 +142,8 @@ type Tokened interface {
 // Explained is implemented by a Lease that stands for another Lock, and knows how that was lost.
 type Explained interface {
 	Lease
-	// Loss returns the *locker.LostError of the other Lock: the Lock of this Lease is lost with the
-	// same error. Any other error, or nil, says nothing.
+	// Loss returns the *locker.LostError of the other Lock, with which the Lock of this Lease ends
+	// too if its lease has run out. nil: none is known.
 	Loss() error
 }
 

@@ -31,6 +31,7 @@ type store struct {
 	ttl     time.Duration
 	latency time.Duration
 	fail    func(lease.OpKind) error // comes before an operation is executed; nil: it is
+	mint    func() int64             // the least fencing token; nil: 1
 
 	mu    sync.Mutex
 	log   []string
@@ -66,6 +67,9 @@ func (s *store) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 	g := lease.Grant{Name: req.Name, Token: s.value, Owner: req.Owner, TTL: s.ttl, Deadline: s.until, Mode: req.Mode}
 	if req.Fenced {
 		s.fence++
+		if s.mint != nil {
+			s.fence = max(s.fence, s.mint())
+		}
 		g.Fence = s.fence
 	}
 	return locker.NewLock(ctx, g, &stored{s, s.value}), nil

@@ -158,7 +158,7 @@ func (a *acquisition) hold(h *heir) *locker.Lock {
 	over := t.over
 	a.mu.Unlock()
 	if over { // the loss found no holder
-		l.hold.MarkLost(nil)
+		l.hold.MarkLost(t.hold.Err())
 	}
 	return lock
 }

@@ -106,18 +106,20 @@ func (l *heldLease) Token() string {
 }
 
 // Loss implements lease.Explained.
-func (l *heldLease) Loss() error { return l.tenure.hold.Err() }
+func (l *heldLease) Loss() error {
+	if err := l.tenure.hold.Err(); errors.Is(err, locker.ErrLost) {
+		return err
+	}
+	return nil
+}
 
 // bare takes err out of what the wrapped Locker's Lock put around it: that of the holder does, too.
 func bare(err error) error {
 	if op, ok := errors.AsType[*locker.OpError](err); ok {
 		err = op.Err
 	}
-	if lost, ok := err.(*locker.LostError); ok { //nolint:errorlint // what wraps one says more
-		err = lost.Err
-		if err == nil {
-			err = locker.ErrLost
-		}
+	if lost, ok := err.(*locker.LostError); ok && errors.Is(lost.Err, locker.ErrNotHeld) { //nolint:errorlint // what wraps one says more
+		return lost.Err
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxUnconfirmed and the TTL divided by confirmShare are how old the last answer of the server
-	// may be for a hand-over.
+	// maxUnconfirmed and the TTL divided by confirmShare bound for how long a hold is handed on
+	// without an answer of the server.
 	maxUnconfirmed = 50 * time.Millisecond
 	confirmShare   = 10
 	// minTokens is the minimum number of fencing tokens that are reserved at once.
@@ -40,8 +40,8 @@ type tenure struct {
 
 	first, fence, reserved int64 // the fencing tokens: the server's, the latest, the last one reserved
 
-	confirmed time.Time   // when the latest command began that found the hold, or the first hand-over
-	checks    *time.Timer // begins the next check; nil: nothing was handed over
+	confirmed time.Time // when the latest command began that found the hold, or a hand-over long after it
+	checking  bool      // a check is in flight
 	stop      context.CancelFunc
 
 	renewing atomic.Int32 // renewals in flight that the holder need not be told of
@@ -81,7 +81,7 @@ func (t *tenure) handOn(from lease.Hold, now time.Time) bool {
 	t.line.remove(h)
 	h.tenure, h.from = t, from
 	close(h.ready)
-	t.beginChecks(now)
+	t.beginCheck(now)
 	return true
 }
 
@@ -90,38 +90,34 @@ func (t *tenure) lasts(now time.Time) bool {
 	if t.kept || t.over || t.line.ending || !now.Before(t.until) {
 		return false
 	}
-	if t.checks != nil && now.Sub(t.confirmed) > t.unconfirmed() {
+	if t.checking && now.Sub(t.confirmed) > t.unconfirmed() {
 		return false
 	}
 	end := t.hold.Deadline()
 	return end.IsZero() || end.Sub(now) >= t.hold.TTL()/4
 }
 
-// unconfirmed returns how old the last answer of the server may be for a hand-over.
+// unconfirmed returns for how long the hold is handed on without an answer of the server.
 func (t *tenure) unconfirmed() time.Duration { return min(maxUnconfirmed, t.hold.TTL()/confirmShare) }
 
-// beginChecks is called at a hand-over. From the first one on, the server is asked, if the tenure
-// lasts for so long. mu is held.
-func (t *tenure) beginChecks(now time.Time) {
-	if next := t.confirmed.Add(t.unconfirmed() / 2); t.checks == nil && next.Before(t.until) {
-		t.confirmed = now
-		t.checks = time.AfterFunc(next.Sub(now), t.check)
-	}
-}
-
-// check renews the hold, and so asks the server whether it still has it.
-func (t *tenure) check() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	mu, began, ttl := &t.line.cohort.mu, time.Now(), t.hold.TTL()
-	mu.Lock()
-	lock := t.lock
-	t.stop = cancel
-	over := t.over || lock == nil || !began.Before(t.until)
-	mu.Unlock()
-	if over {
+// beginCheck asks the server behind a hand-over, unless it answered a moment ago. mu is held.
+func (t *tenure) beginCheck(now time.Time) {
+	age := now.Sub(t.confirmed)
+	if t.checking || age < t.unconfirmed()/2 {
 		return
 	}
+	if age > t.unconfirmed() { // the holder before has had the lock for long
+		t.confirmed = now
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.checking, t.stop = true, cancel
+	go t.check(ctx, t.lock)
+}
+
+// check renews the hold, and so asks the server whether it still has it. If there is no answer, the
+// next release is sent.
+func (t *tenure) check(ctx context.Context, lock *locker.Lock) {
+	mu, began, ttl := &t.line.cohort.mu, time.Now(), t.hold.TTL()
 	if end := t.hold.Deadline(); !end.IsZero() {
 		ttl = max(ttl, time.Until(end).Truncate(time.Millisecond)+time.Millisecond)
 	}
@@ -130,11 +126,12 @@ func (t *tenure) check() {
 	t.renewing.Add(-1)
 	mu.Lock()
 	holder := t.holder
+	t.stop()
+	t.checking = false
 	if err == nil {
 		t.confirmed = began
-	}
-	if !t.over && t.hold.Err() == nil {
-		t.checks.Reset(max(time.Until(began.Add(t.unconfirmed()/2)), time.Millisecond))
+	} else {
+		t.kept = true
 	}
 	mu.Unlock()
 	if end := t.hold.Deadline(); err == nil && holder != nil && holder.Deadline().Sub(began) < t.hold.TTL()/2 {
@@ -168,7 +165,9 @@ func (t *tenure) reserve(from lease.Hold) {
 func (t *tenure) release(ctx context.Context) error {
 	t.line.cohort.mu.Lock()
 	t.over = true
-	t.endChecks()
+	if t.stop != nil {
+		t.stop()
+	}
 	lock, began := t.lock, time.Now()
 	t.line.cohort.mu.Unlock()
 	defer func() { t.end(time.Since(began)) }() // even if a callback panics
@@ -176,16 +175,6 @@ func (t *tenure) release(ctx context.Context) error {
 		return nil // forgotten
 	}
 	return bare(lock.Release(ctx))
-}
-
-// endChecks ends the check in flight, and begins no other. mu is held.
-func (t *tenure) endChecks() {
-	if t.checks != nil {
-		t.checks.Stop()
-	}
-	if t.stop != nil {
-		t.stop()
-	}
 }
 
 // end records that this process does not hold the lock any more. took is how long the release took.
@@ -208,12 +197,11 @@ func (t *tenure) end(took time.Duration) {
 func (t *tenure) lost(context.Context, locktrace.LostInfo) {
 	t.line.cohort.mu.Lock()
 	t.over = true
-	t.endChecks()
 	holder := t.holder
 	t.line.cohort.mu.Unlock()
 	t.end(0)
-	if holder != nil {
-		holder.MarkLost(nil) // heldLease.Loss says why
+	if holder != nil && holder.Err() == nil { // else it knows by its own clock
+		holder.MarkLost(t.hold.Err())
 	}
 }
 

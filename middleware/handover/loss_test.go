@@ -1,0 +1,245 @@
+package handover_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/handover"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// A lock that was lost says the same with hand-overs and without, also one that was handed over, and
+// with a watchdog inside or outside.
+func TestLossesReadTheSame(t *testing.T) {
+	t.Parallel()
+	none := locker.Middleware(func(l locker.Locker) locker.Locker { return l })
+	hands, waits := locker.Must(handover.New(handover.Config{Tenure: time.Hour})), locker.Must(retry.New(retry.Config{}))
+	type loss struct {
+		dog  *watchdog.Config // nil: none
+		lose func(server *lockertest.Locker, lock *locker.Lock) error
+	}
+	done := func(lock *locker.Lock) error { <-lock.Done(); return nil }
+	for what, tt := range map[string]loss{
+		"gone at a renewal": {nil, func(server *lockertest.Locker, lock *locker.Lock) error {
+			server.Forget(name)
+			return lock.Renew(context.Background(), 0)
+		}},
+		"gone at the release": {nil, func(server *lockertest.Locker, _ *locker.Lock) error {
+			server.Forget(name)
+			return nil
+		}},
+		"a renewal fails": {nil, func(server *lockertest.Locker, lock *locker.Lock) error {
+			server.FailRenew(io.EOF)
+			return errors.Join(lock.Renew(context.Background(), 0), done(lock))
+		}},
+		"ended by the strategy": {nil, func(server *lockertest.Locker, lock *locker.Lock) error {
+			server.Expire(name)
+			return done(lock)
+		}},
+		"its Deadline passes": {nil, func(_ *lockertest.Locker, lock *locker.Lock) error { return done(lock) }},
+		"renewals fail": {&watchdog.Config{}, func(server *lockertest.Locker, lock *locker.Lock) error {
+			for range 100 {
+				server.FailRenew(io.EOF)
+			}
+			return done(lock)
+		}},
+		"a watchdog finds it gone": {&watchdog.Config{}, func(server *lockertest.Locker, lock *locker.Lock) error {
+			server.Forget(name)
+			return done(lock)
+		}},
+		"held for MaxHold": {&watchdog.Config{MaxHold: time.Minute}, func(_ *lockertest.Locker, lock *locker.Lock) error {
+			return done(lock)
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				dog := none
+				if tt.dog != nil {
+					dog = locker.Must(watchdog.New(*tt.dog))
+				}
+				var want []string
+				for i, chain := range [][]locker.Middleware{{dog, none, waits}, {hands, dog, waits}, {dog, hands, waits}} {
+					for _, handed := range []bool{false, true} {
+						server := lockertest.New()
+						p := process{t, nil, locker.Chain(server, chain...)}
+						start, lock := time.Now(), p.acquire(locker.Request{})
+						if handed && i > 0 {
+							waiter := p.wait(t.Context(), locker.Request{})
+							p.release(lock)
+							lock = p.lock(waiter)
+						}
+						var told error
+						lock.AfterDone(func(err error) { told = err })
+						errLose, took := tt.lose(server, lock), time.Since(start)
+						if tt.dog != nil {
+							took = 0 // its renewals have a jitter
+						}
+						got := []string{text(errLose), took.String(), text(lock.Release(t.Context())), text(lock.Err()), text(told)}
+						if want == nil {
+							want = got
+						}
+						if !slices.Equal(got, want) {
+							t.Errorf("chain %d, handed over: %v\n got %q\nwant %q", i, handed, got, want)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// The server is asked while a lock is handed on. Once it says that the hold has ended, as after a
+// Break, the holder learns that, and nothing is handed over any more.
+func TestLossIsNoticed(t *testing.T) {
+	inProcess(t, func(p process) {
+		held := p.acquire(locker.Request{})
+		p.s.latency = ms
+		broken, after := time.Time{}, 0
+		for i := range 200 {
+			waiter := p.wait(p.Context(), locker.Request{})
+			elapse(2 * ms)
+			if i == 50 {
+				p.s.lose()
+				broken = time.Now()
+			}
+			if err := held.Err(); err != nil {
+				check.Is(p.T, err, locker.ErrLost)
+				check.AtMost(p.T, "time until the loss is known", time.Since(broken), 50*ms)
+				elapse(2 * ms)
+				next := p.lock(waiter)
+				check.Equal(p.T, "handed over", waiter.handedOver(), false)
+				check.Is(p.T, held.Release(p.Context()), locker.ErrLost)
+				p.release(next)
+				return
+			}
+			if !broken.IsZero() {
+				after++
+			}
+			p.release(held)
+			held = p.lock(waiter)
+		}
+		p.Errorf("the loss was not noticed in %d hand-overs", after)
+	})
+}
+
+// While the server does not answer, a lock is handed over for 50 ms more, and the holder's end is
+// not delayed: it is that of the lease.
+func TestUnansweredChecks(t *testing.T) {
+	inProcess(t, func(p process) {
+		acquired := time.Now()
+		held := p.acquire(locker.Request{})
+		silent := make(chan struct{})
+		defer close(silent)
+		p.s.fail = func(lease.OpKind) error {
+			<-silent
+			return io.EOF
+		}
+		start, handed := time.Now(), true
+		for handed {
+			waiter := p.wait(p.Context(), locker.Request{MaxWait: time.Second})
+			elapse(2 * ms)
+			go func() { _ = held.Release(context.Background()) }()
+			synctest.Wait()
+			if handed = waiter.handedOver(); handed {
+				held = p.lock(waiter)
+			}
+		}
+		check.Equal(p.T, "time until the release is sent", time.Since(start), 52*ms)
+		if held.Deadline().After(acquired.Add(p.s.ttl)) {
+			p.Errorf("the lease of the last holder ends at %v", held.Deadline())
+		}
+	})
+}
+
+// The server is asked by one renewal at a time, which never asks for less than is left, and only
+// while the lock is handed on.
+func TestChecks(t *testing.T) {
+	inProcess(t, func(p process) {
+		p.s.latency = 10 * ms
+		var inFlight, most int
+		var asked []time.Duration
+		p.l = handingOver(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := p.s.Acquire(ctx, req)
+			if err == nil {
+				lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return counted{l, &inFlight, &most, &asked} })
+			}
+			return lock, err
+		}), time.Hour)
+		held := p.acquire(locker.Request{})
+		elapse(time.Second)
+		p.sent("acquire")
+		check.OK(p.T, held.Renew(p.Context(), time.Hour))
+		for range 100 {
+			waiter := p.wait(p.Context(), locker.Request{})
+			elapse(2 * ms)
+			p.release(held)
+			held = p.lock(waiter)
+		}
+		elapse(time.Minute)
+		check.Equal(p.T, "renewals at a time", most, 1)
+		check.Within(p.T, "renewals", len(asked), 6, 9)
+		check.AtLeast(p.T, "the shortest", slices.Min(asked), time.Hour-time.Second)
+		p.release(held)
+		elapse(time.Second)
+	})
+}
+
+type counted struct {
+	lease.Lease
+	inFlight, most *int
+	asked          *[]time.Duration
+}
+
+func (c counted) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpRenew {
+		*c.inFlight++
+		*c.most = max(*c.most, *c.inFlight)
+		*c.asked = append(*c.asked, op.TTL)
+		defer func() { *c.inFlight-- }()
+	}
+	return c.Lease.Do(ctx, op)
+}
+
+// A holder with less than half of its lease left gets what a check renews.
+func TestChecksRenewTheHolder(t *testing.T) {
+	inProcess(t, func(p process) {
+		held := p.acquire(locker.Request{})
+		waiter := p.wait(p.Context(), locker.Request{})
+		elapse(6 * time.Second)
+		p.release(held)
+		lock := p.lock(waiter)
+		elapse(ms)
+		check.AtLeast(p.T, "lease", time.Until(lock.Deadline()), 9*time.Second)
+		p.sent("acquire", "renew")
+		p.release(lock)
+	})
+}
+
+// A lock that was lost by the holder's clock alone does not keep the name for the holder.
+func TestHolderThatNeverReleases(t *testing.T) {
+	inProcess(t, func(p process) {
+		p.acquire(locker.Request{})
+		gone, behind := p.wait(p.Context(), locker.Request{MaxWait: time.Second}), p.wait(p.Context(), locker.Request{MaxWait: time.Minute})
+		elapse(11 * time.Second)
+		check.Is(p.T, gone.err, locker.ErrNotAcquired)
+		p.release(p.lock(behind))
+	})
+}
