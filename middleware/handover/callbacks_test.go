@@ -74,7 +74,7 @@ func TestCallbacksThatAcquire(t *testing.T) {
 		held.AfterDone(func(error) { ended = acquire() })
 		waiter := p.wait(locktrace.With(p.Context(), &locktrace.Trace{Woken: func(context.Context, locktrace.WokenInfo) { woken = acquire() }}), locker.Request{})
 		p.release(held)
-		elapse(2 * ms)
+		check.Advance(2 * ms)
 		check.Is(p.T, ended, locker.ErrNotAcquired, locker.ErrMaxWait)
 		check.Is(p.T, woken, locker.ErrNotAcquired, locker.ErrMaxWait)
 		p.release(p.lock(waiter))

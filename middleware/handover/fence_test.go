@@ -18,7 +18,7 @@ func TestFences(t *testing.T) {
 		fence, handed := lock.Fence(), 0
 		for range 5000 {
 			next := p.wait(p.Context(), locker.Request{Fenced: true})
-			elapse(3 * time.Microsecond)
+			check.Advance(3 * time.Microsecond)
 			p.release(lock)
 			lock = p.lock(next)
 			if lock.Fence() <= fence || lock.Fence() > p.s.fence {
@@ -51,7 +51,7 @@ func TestFencesFollowTheClock(t *testing.T) {
 			for range 20 {
 				waiter := p.wait(p.Context(), locker.Request{Fenced: true})
 				p.release(held)
-				elapse(p.s.latency)
+				check.Advance(p.s.latency)
 				held = p.lock(waiter)
 				check.AtMost(p.T, "token", held.Fence(), clock())
 			}
@@ -60,7 +60,7 @@ func TestFencesFollowTheClock(t *testing.T) {
 		held := p.acquire(locker.Request{Fenced: true})
 		waiter := p.wait(p.Context(), locker.Request{Fenced: true})
 		p.release(held)
-		elapse(p.s.latency)
+		check.Advance(p.s.latency)
 		held, waiter = p.lock(waiter), p.wait(p.Context(), locker.Request{Fenced: true})
 		p.s.lose() // and the counter
 		p.s.fence = 0
@@ -91,7 +91,7 @@ func TestFencesAreNotReserved(t *testing.T) {
 		fence := held.Fence()
 		for _, next := range []*result{first, second} {
 			p.release(held)
-			elapse(ms)
+			check.Advance(ms)
 			held = p.lock(next)
 			check.AtLeast(p.T, "token", held.Fence(), fence+1)
 			fence = held.Fence()
@@ -110,7 +110,7 @@ func TestGivingUpWhileTokensAreReserved(t *testing.T) {
 		p.sent("acquire")
 		p.release(held)
 		cancel()
-		elapse(11 * ms)
+		check.Advance(11 * ms)
 		check.Is(p.T, first.err, context.Canceled)
 		held = p.lock(second)
 		check.Equal(p.T, "handed over", second.handedOver(), true)
@@ -119,7 +119,7 @@ func TestGivingUpWhileTokensAreReserved(t *testing.T) {
 		check.Equal(p.T, "handed over", third.handedOver(), true)
 		p.sent("raise fence")
 		p.release(p.lock(third))
-		elapse(11 * ms)
+		check.Advance(11 * ms)
 	})
 }
 
@@ -135,7 +135,7 @@ func TestSilenceWhileTokensAreReserved(t *testing.T) {
 		p.release(held)
 		check.Advance(101 * ms)
 		check.Is(p.T, waiter.err, locker.ErrNotAcquired, locker.ErrMaxWait)
-		elapse(10 * time.Second)
+		check.Advance(10 * time.Second)
 		p.acquire(locker.Request{})
 	})
 }
@@ -149,7 +149,7 @@ func TestRaisedFence(t *testing.T) {
 		check.OK(p.T, err)
 		waiter := p.wait(p.Context(), locker.Request{Fenced: true})
 		p.release(held)
-		elapse(ms)
+		check.Advance(ms)
 		check.AtLeast(p.T, "token", p.lock(waiter).Fence(), raised+1)
 	})
 }

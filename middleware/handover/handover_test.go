@@ -31,7 +31,7 @@ func TestHandOver(t *testing.T) {
 	inProcess(t, func(p process) {
 		first := p.acquire(locker.Request{})
 		waiting := []*result{p.wait(p.Context(), locker.Request{}), p.wait(p.Context(), locker.Request{})}
-		elapse(ms)
+		check.Advance(ms)
 		p.release(first)
 		second := p.lock(waiting[0])
 		if waiting[1].done {
@@ -73,7 +73,7 @@ func TestNoHandOver(t *testing.T) {
 		"a shared request":         {waiter: locker.Request{Mode: locker.Shared}},
 		"a shared hold":            {holder: locker.Request{Mode: locker.Shared}},
 		"a Handle in other hands":  {before: func(_ process, held *locker.Lock) { held.Handle() }},
-		"a lease that nearly ends": {before: func(process, *locker.Lock) { elapse(8 * time.Second) }},
+		"a lease that nearly ends": {before: func(process, *locker.Lock) { check.Advance(8 * time.Second) }},
 		"a downgrade": {before: func(p process, held *locker.Lock) {
 			check.OK(p.T, held.Downgrade(p.Context()))
 		}},
@@ -86,7 +86,7 @@ func TestNoHandOver(t *testing.T) {
 		p.s.log = nil
 		check.OK(p.T, held.Release(p.Context()))
 		synctest.Wait()
-		elapse(2 * ms)
+		check.Advance(2 * ms)
 		p.release(p.lock(waiter))
 		p.sent("release", "acquire", "release")
 	})
@@ -98,12 +98,12 @@ func TestEndOfATenure(t *testing.T) {
 		p.l = handingOver(p.s, 10*ms)
 		first := p.acquire(locker.Request{})
 		second, third := p.wait(p.Context(), locker.Request{}), p.wait(p.Context(), locker.Request{})
-		elapse(9 * ms)
+		check.Advance(9 * ms)
 		p.release(first)
 		p.sent("acquire")
-		elapse(ms)
+		check.Advance(ms)
 		p.release(p.lock(second))
-		elapse(ms)
+		check.Advance(ms)
 		p.release(p.lock(third))
 		p.sent("release", "acquire", "release")
 		check.Equal(p.T, "hand-over after the tenure", third.handedOver(), false)
@@ -115,7 +115,7 @@ func TestNoHandOverOfALostLock(t *testing.T) {
 	inProcess(t, func(p process) {
 		held := p.acquire(locker.Request{})
 		waiter := p.wait(p.Context(), locker.Request{})
-		elapse(11 * time.Second)
+		check.Advance(11 * time.Second)
 		lock := p.lock(waiter) // it asked when the lease had ended
 		check.Is(p.T, held.Release(p.Context()), locker.ErrLost)
 		check.OK(p.T, lock.Err())
@@ -205,7 +205,7 @@ func TestLeaderGivesUp(t *testing.T) {
 		check.Advance(2 * time.Second)
 		check.Is(p.T, last.err, locker.ErrMaxWait)
 		check.OK(p.T, other.Release(p.Context()))
-		elapse(time.Second)
+		check.Advance(time.Second)
 		p.release(p.lock(next))
 	})
 }
@@ -246,11 +246,11 @@ func TestBehindWaiters(t *testing.T) {
 		first := p.acquire(locker.Request{})
 		second := p.wait(p.Context(), locker.Request{})
 		p.wait(p.Context(), locker.Request{})
-		elapse(20 * ms)
+		check.Advance(20 * ms)
 		p.release(first) // second pauses for 1 ms
 		_, err := p.l.Acquire(lease.BehindWaiters(p.Context()), locker.Request{Name: name, NoWait: true})
 		check.Is(p.T, err, locker.ErrNotAcquired)
-		elapse(ms)
+		check.Advance(ms)
 		p.release(p.lock(second))
 	})
 }
@@ -327,9 +327,9 @@ func TestWithoutRetry(t *testing.T) {
 		held := p.acquire(locker.Request{})
 		waiter, next := p.wait(p.Context(), locker.Request{}), p.wait(p.Context(), locker.Request{})
 		p.release(held)
-		elapse(10 * ms)
+		check.Advance(10 * ms)
 		p.release(p.lock(waiter))
-		elapse(ms)
+		check.Advance(ms)
 		p.release(p.lock(next))
 	})
 }

@@ -85,7 +85,9 @@ func TestLossesReadTheSame(t *testing.T) {
 						if tt.dog != nil {
 							took = 0 // its renewals have a jitter
 						}
-						got := []string{text(errLose), took.String(), text(lock.Release(t.Context())), text(lock.Err()), text(told)}
+						released := lock.Release(t.Context())
+						synctest.Wait()
+						got := []string{text(errLose), took.String(), text(released), text(lock.Err()), text(told)}
 						if want == nil {
 							want = got
 						}
@@ -115,7 +117,7 @@ func TestLossIsNoticed(t *testing.T) {
 		broken, after := time.Time{}, 0
 		for i := range 200 {
 			waiter := p.wait(p.Context(), locker.Request{})
-			elapse(2 * ms)
+			check.Advance(2 * ms)
 			if i == 50 {
 				p.s.lose()
 				broken = time.Now()
@@ -123,7 +125,7 @@ func TestLossIsNoticed(t *testing.T) {
 			if err := held.Err(); err != nil {
 				check.Is(p.T, err, locker.ErrLost)
 				check.AtMost(p.T, "time until the loss is known", time.Since(broken), 50*ms)
-				elapse(2 * ms)
+				check.Advance(2 * ms)
 				next := p.lock(waiter)
 				check.Equal(p.T, "handed over", waiter.handedOver(), false)
 				check.Is(p.T, held.Release(p.Context()), locker.ErrLost)
@@ -155,7 +157,7 @@ func TestUnansweredChecks(t *testing.T) {
 		start, handed := time.Now(), true
 		for handed {
 			waiter := p.wait(p.Context(), locker.Request{MaxWait: time.Second})
-			elapse(2 * ms)
+			check.Advance(2 * ms)
 			go func() { _ = held.Release(context.Background()) }()
 			synctest.Wait()
 			if handed = waiter.handedOver(); handed {
@@ -184,21 +186,21 @@ func TestChecks(t *testing.T) {
 			return lock, err
 		}), time.Hour)
 		held := p.acquire(locker.Request{})
-		elapse(time.Second)
+		check.Advance(time.Second)
 		p.sent("acquire")
 		check.OK(p.T, held.Renew(p.Context(), time.Hour))
 		for range 100 {
 			waiter := p.wait(p.Context(), locker.Request{})
-			elapse(2 * ms)
+			check.Advance(2 * ms)
 			p.release(held)
 			held = p.lock(waiter)
 		}
-		elapse(time.Minute)
+		check.Advance(time.Minute)
 		check.Equal(p.T, "renewals at a time", most, 1)
 		check.Within(p.T, "renewals", len(asked), 6, 9)
 		check.AtLeast(p.T, "the shortest", slices.Min(asked), time.Hour-time.Second)
 		p.release(held)
-		elapse(time.Second)
+		check.Advance(time.Second)
 	})
 }
 
@@ -223,10 +225,10 @@ func TestChecksRenewTheHolder(t *testing.T) {
 	inProcess(t, func(p process) {
 		held := p.acquire(locker.Request{})
 		waiter := p.wait(p.Context(), locker.Request{})
-		elapse(6 * time.Second)
+		check.Advance(6 * time.Second)
 		p.release(held)
 		lock := p.lock(waiter)
-		elapse(ms)
+		check.Advance(ms)
 		check.AtLeast(p.T, "lease", time.Until(lock.Deadline()), 9*time.Second)
 		p.sent("acquire", "renew")
 		p.release(lock)
@@ -238,7 +240,7 @@ func TestHolderThatNeverReleases(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.acquire(locker.Request{})
 		gone, behind := p.wait(p.Context(), locker.Request{MaxWait: time.Second}), p.wait(p.Context(), locker.Request{MaxWait: time.Minute})
-		elapse(11 * time.Second)
+		check.Advance(11 * time.Second)
 		check.Is(p.T, gone.err, locker.ErrNotAcquired)
 		p.release(p.lock(behind))
 	})
