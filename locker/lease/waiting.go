@@ -30,7 +30,8 @@ type Waiting struct {
 type waitingKey struct{}
 
 // WithWaiting returns a copy of ctx with w, for an attempt of an acquire that waits. It is for
-// middleware that repeats attempts.
+// middleware that repeats attempts. Middleware around middleware/retry whose acquire has waited
+// before gives it a w with Since and without an ID: its first attempt then asks for a place.
 func WithWaiting(ctx context.Context, w Waiting) context.Context {
 	return context.WithValue(ctx, waitingKey{}, w)
 }

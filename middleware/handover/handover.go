@@ -38,7 +38,7 @@ func (c *cohort) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	}
 	a := &acquisition{cohort: c, caller: ctx, req: req, start: time.Now()}
 	for {
-		if lock, err := a.acquire(); lock != nil || err != nil {
+		if lock, again, err := a.acquire(); !again {
 			return lock, err
 		}
 	}
@@ -72,23 +72,24 @@ type acquisition struct {
 	waited bool
 }
 
-// acquire makes one pass through the line. It returns neither a lock nor an error if what was
-// handed over turned out to be lost.
-func (a *acquisition) acquire() (*locker.Lock, error) {
+// acquire makes one pass through the line. again: what it got turned out to be lost.
+func (a *acquisition) acquire() (lock *locker.Lock, again bool, err error) {
 	h := a.enter(a.caller, a.req)
 	if h == nil {
-		return a.acquireBeside(a.caller, a.request())
+		lock, err = a.acquireBeside(a.caller, a.request())
+		return lock, false, err
 	}
 	defer a.leave(h)
 	if err := a.await(h); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if h.tenure == nil {
-		if lock, err := a.lead(h); h.tenure == nil {
-			return lock, err
+		if lock, err = a.lead(h); h.tenure == nil {
+			return lock, false, err
 		}
 	}
-	return a.hold(h), nil
+	lock = a.hold(h)
+	return lock, lock == nil, nil
 }
 
 // await waits until the lock is handed over to h, or h is to ask for it.

@@ -59,6 +59,9 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 	case op.Kind == lease.OpConvert:
 		err = lock.Upgrade(ctx)
 		term.Fence = lock.Fence()
+	case op.Kind == lease.OpUndo:
+		defer l.tenure.undone()
+		return lock.Hold().Lease().Do(ctx, op)
 	default:
 		return lock.Hold().Lease().Do(ctx, op)
 	}

@@ -125,7 +125,6 @@ func (t *tenure) check(ctx context.Context, lock *locker.Lock) {
 	err := lock.Renew(ctx, ttl)
 	t.renewing.Add(-1)
 	mu.Lock()
-	holder := t.holder
 	t.stop()
 	t.checking = false
 	if err == nil {
@@ -134,9 +133,6 @@ func (t *tenure) check(ctx context.Context, lock *locker.Lock) {
 		t.kept = true
 	}
 	mu.Unlock()
-	if end := t.hold.Deadline(); err == nil && holder != nil && holder.Deadline().Sub(began) < t.hold.TTL()/2 {
-		t.report(holder, end, nil)
-	}
 }
 
 // reserve reserves fencing tokens, and then hands t over to the heir that is first by then. No
@@ -193,6 +189,14 @@ func (t *tenure) end(took time.Duration) {
 	stop()
 }
 
+// undone is called when the acquire of the hold has been undone.
+func (t *tenure) undone() {
+	t.line.cohort.mu.Lock()
+	t.over = true
+	t.line.cohort.mu.Unlock()
+	t.end(0)
+}
+
 // lost is called when the wrapped Locker's Lock is lost.
 func (t *tenure) lost(context.Context, locktrace.LostInfo) {
 	t.line.cohort.mu.Lock()
@@ -205,16 +209,16 @@ func (t *tenure) lost(context.Context, locktrace.LostInfo) {
 	}
 }
 
-// renewed passes on a renewal of the wrapped Locker's Lock that the holder did not ask for, such as
-// a watchdog's.
+// renewed passes on a renewal of the wrapped Locker's Lock to the holder, such as a watchdog's. It
+// leaves out those that the holder asked for or that are checks, unless its lease runs out.
 func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	t.line.cohort.mu.Lock()
 	holder := t.holder
 	t.line.cohort.mu.Unlock()
-	if holder == nil || t.renewing.Load() > 0 {
+	if holder == nil || t.renewing.Load() > 0 && holder.Deadline().Sub(time.Now()) >= holder.TTL()/2 {
 		return
 	}
-	t.report(holder, info.Deadline, bare(info.Err))
+	_ = holder.Renew(context.WithValue(context.Background(), renewedKey{}, &renewal{info.Deadline, bare(info.Err)}))
 	switch {
 	case holder.Forgotten():
 		t.line.cohort.mu.Lock()
@@ -223,11 +227,6 @@ func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	case holder.Err() != nil:
 		t.releaseEnded(holder)
 	}
-}
-
-// report reports to the holder a renewal that ended with err.
-func (t *tenure) report(holder lease.Hold, deadline time.Time, err error) {
-	_ = holder.Renew(context.WithValue(context.Background(), renewedKey{}, &renewal{deadline, err}))
 }
 
 // releaseEnded releases the hold if its holder was lost by its own clock and never released.
