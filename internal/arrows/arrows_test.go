@@ -51,6 +51,7 @@ var arrows = []arrow{
 	{"strategies/semaphore", locks + "strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
 	{"strategies/single", locks + "strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
 	{"strategies/watchdog", locks, "", "it renews over any Locker, so it does not know that there is a Redis"},
+	{"middleware/handover", locks, "", "it hands over over any Locker, by public API alone: it knows neither how one waits nor what is at the server"},
 	{"middleware/retry", locks, backoff, "waiting takes backoff policies and nothing more"},
 	{"leader", locks, backoff, "an election is held over any Locker, so it knows no strategy and no client"},
 	{"middleware/logging", locks + "middleware/internal/...", "", "log/slog is in the standard library"},
@@ -68,7 +69,7 @@ var arrows = []arrow{
 		"a program that is observed links the exporters that it chose, and no other",
 	},
 	{
-		".", locks + "middleware/retry strategies/keylock/... strategies/single strategies/watchdog", backoff,
+		".", locks + "middleware/handover middleware/retry strategies/keylock/... strategies/single strategies/watchdog", backoff,
 		"the usual chain leaves the client to the program, and telemetry out",
 	},
 	{

@@ -19,7 +19,7 @@ CONSTANTS
   Drift,       \* a client's clock gains or loses at most this during one lease
   Margin,      \* its Deadline is this much before the end that it computes
   MaxSends,    \* how often an acquire or a resume is sent
-  HandOver,    \* retry.Config.HandOver
+  HandOver,    \* handover.Config.Tenure
   Block,       \* how many fencing tokens a hand-over reserves at once
   Ahead,       \* GETSET with dates: how far one client's clock is ahead of another's. The code: 0
   Features,    \* of "fence", "resume", "break", "handover", "crash": what clients and operators do
@@ -144,8 +144,8 @@ Crash(c) ==
 
 \* The hold of c goes to d, a waiter of the same process, and no command is sent. There is no
 \* hand-over if too little is left of the lease, after HandOver, or if the Handle of c was taken.
-\* Code: middleware/retry/handover.go:handOver, locker/hold.go:Disown,
-\* strategies/keylock/hold.go:Transfer
+\* Code: middleware/handover/lease.go:handOver, middleware/handover/lease.go:Token,
+\* middleware/handover/tenure.go:handOn
 Pass(c, d) ==
   LET known == ~F("fence") \/ fence[c] < block \/ M("unreserved")
   IN /\ F("handover") /\ c # d /\ st[c] = "holds" /\ st[d] = "idle" /\ 4 * left[c] >= TTL
@@ -160,7 +160,7 @@ Pass(c, d) ==
      /\ rep' = Heeded(rep, st')
      /\ UNCHANGED <<server, net, old, first, clean, gave, hold, orphan>>
 
-\* d reserves fencing tokens before it has the Lock. Code: middleware/retry/handover.go:reserve
+\* d reserves fencing tokens before it has the Lock. Code: middleware/handover/tenure.go:reserve
 Reserve(d) ==
   /\ st[d] = "gets" /\ \A m \in net \cup rep : m.by = d => m.op # "raise"
   /\ net' = net \cup {Cmd("raise", d)}
