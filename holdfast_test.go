@@ -32,6 +32,7 @@ func TestRefused(t *testing.T) {
 		"single":   {Single: single.Config{TTL: -time.Second}}, // of Wrap: the configuration of another strategy
 		"watchdog": {Watchdog: watchdog.Config{MaxRenewals: -1}},
 		"retry":    {Retry: retry.Config{MaxAttempts: -1}},
+		"handover": {HandOver: -1},
 	} {
 		l, err := holdfast.New(drv, cfg)
 		refused("New with a bad "+name, l, err)
