@@ -24,6 +24,7 @@ type line struct {
 	paused time.Time     // when the latest pause began
 	ending bool          // the driver is being closed: nothing is handed over
 	watch  watch         // for that
+	look   *time.Timer   // asks the server about the tenure; nil: nobody waits
 }
 
 // watch is what ends the wake-up by Close.
@@ -46,7 +47,7 @@ type heir struct {
 	line          *line
 	ahead, behind *heir
 	waits         bool // it is in the line
-	queued        int  // how many were ahead when it entered
+	queued        int  // how many waited ahead when it entered
 	terms         terms
 
 	ready  chan struct{} // closed when it is to go on; nil: it leads from the beginning
@@ -70,7 +71,9 @@ func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
 	case over, l.ending, !l.terms.serve(h.terms):
 		return nil
 	default:
-		h.ready, h.queued = make(chan struct{}), l.size
+		if h.ready, h.queued = make(chan struct{}), l.size; l.leader != nil {
+			h.queued++
+		}
 		l.push(h)
 	}
 	h.line = l
@@ -143,6 +146,9 @@ func (l *line) advance() (stop func()) {
 		close(h.ready)
 	case l.cohort.lines[l.name] == l:
 		delete(l.cohort.lines, l.name)
+		if l.look != nil {
+			l.look.Stop()
+		}
 		if end := l.watch.stop; end != nil {
 			return func() { end() }
 		}
@@ -159,6 +165,24 @@ func (l *line) push(h *heir) {
 	}
 	l.last = h
 	l.size++
+	if l.look == nil {
+		l.look = time.AfterFunc(lookEvery, l.lookAtTenure)
+	}
+}
+
+// lookAtTenure asks the server, for the heirs, whether it has a hold that is not handed over. The
+// holder may not ask, and its lease is not to last longer because others wait.
+func (l *line) lookAtTenure() {
+	l.cohort.mu.Lock()
+	defer l.cohort.mu.Unlock()
+	l.look = nil
+	if l.first == nil {
+		return
+	}
+	l.look = time.AfterFunc(lookEvery, l.lookAtTenure)
+	if t := l.tenure; t != nil && t.holder != nil && !t.over && !t.checking && time.Since(t.confirmed) >= lookEvery/2 {
+		t.startCheck(0)
+	}
 }
 
 func (l *line) remove(h *heir) {

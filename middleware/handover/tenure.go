@@ -15,6 +15,8 @@ const (
 	// without an answer of the server.
 	maxUnconfirmed = 50 * time.Millisecond
 	confirmShare   = 10
+	// lookEvery is how often the server is asked for heirs if nothing is handed over.
+	lookEvery = time.Second
 	// minTokens is the minimum number of fencing tokens that are reserved at once.
 	minTokens = 16
 	// minPause is the minimum time for which a leader makes no attempt after a tenure, for
@@ -100,27 +102,34 @@ func (t *tenure) lasts(now time.Time) bool {
 // unconfirmed returns for how long the hold is handed on without an answer of the server.
 func (t *tenure) unconfirmed() time.Duration { return min(maxUnconfirmed, t.hold.TTL()/confirmShare) }
 
-// beginCheck asks the server behind a hand-over, unless it answered a moment ago. mu is held.
+// beginCheck asks the server behind a hand-over, unless it answered a moment ago and more than half
+// of the lease is left. mu is held.
 func (t *tenure) beginCheck(now time.Time) {
-	age := now.Sub(t.confirmed)
-	if t.checking || age < t.unconfirmed()/2 {
+	age, end := now.Sub(t.confirmed), t.hold.Deadline()
+	if t.checking || age < t.unconfirmed()/2 && (end.IsZero() || end.Sub(now) > t.hold.TTL()/2) {
 		return
 	}
 	if age > t.unconfirmed() { // the holder before has had the lock for long
 		t.confirmed = now
 	}
+	t.startCheck(t.hold.TTL())
+}
+
+// startCheck starts a check that renews the hold for ttl, or for what is left if that is more. mu is
+// held.
+func (t *tenure) startCheck(ttl time.Duration) {
+	if end := t.hold.Deadline(); !end.IsZero() {
+		ttl = max(ttl, time.Until(end).Truncate(time.Millisecond)+time.Millisecond)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.checking, t.stop = true, cancel
-	go t.check(ctx, t.lock)
+	go t.check(ctx, t.lock, ttl)
 }
 
 // check renews the hold, and so asks the server whether it still has it. If there is no answer, the
 // next release is sent.
-func (t *tenure) check(ctx context.Context, lock *locker.Lock) {
-	mu, began, ttl := &t.line.cohort.mu, time.Now(), t.hold.TTL()
-	if end := t.hold.Deadline(); !end.IsZero() {
-		ttl = max(ttl, time.Until(end).Truncate(time.Millisecond)+time.Millisecond)
-	}
+func (t *tenure) check(ctx context.Context, lock *locker.Lock, ttl time.Duration) {
+	mu, began := &t.line.cohort.mu, time.Now()
 	t.renewing.Add(1)
 	err := lock.Renew(ctx, ttl)
 	t.renewing.Add(-1)
