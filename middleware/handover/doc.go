@@ -54,6 +54,9 @@
 // more. So a hold is handed on for no longer than a tenth of the TTL, at most 50 ms, after the server
 // has lost it, or after the first hand-over that follows if its holder had it for longer than that.
 //
+// While requests wait and nothing is handed over, the server is asked once a second, by a renewal
+// for what is left of the lease: the holder's lease lasts no longer because others wait.
+//
 // Inspect, and the refusals of other processes, name the first Note of a tenure.
 //
 // Renewals by the wrapped Locker's watchdog count for the tenure: watchdog.Config.MaxHold bounds the

@@ -224,7 +224,7 @@ func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	t.line.cohort.mu.Lock()
 	holder := t.holder
 	t.line.cohort.mu.Unlock()
-	if holder == nil || t.renewing.Load() > 0 && holder.Deadline().Sub(time.Now()) >= holder.TTL()/2 {
+	if holder == nil || t.renewing.Load() > 0 && time.Until(holder.Deadline()) >= holder.TTL()/2 {
 		return
 	}
 	_ = holder.Renew(context.WithValue(context.Background(), renewedKey{}, &renewal{info.Deadline, bare(info.Err)}))
