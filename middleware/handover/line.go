@@ -180,8 +180,8 @@ func (l *line) lookAtTenure() {
 		return
 	}
 	l.look = time.AfterFunc(lookEvery, l.lookAtTenure)
-	if t := l.tenure; t != nil && t.holder != nil && !t.over && !t.checking && time.Since(t.confirmed) >= lookEvery/2 {
-		t.startCheck(0)
+	if t, now := l.tenure, time.Now(); t != nil && t.holder != nil && !t.over && !t.checking && now.Sub(t.confirmed) >= lookEvery/2 {
+		t.startCheck(0, now)
 	}
 }
 

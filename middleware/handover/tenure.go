@@ -42,7 +42,7 @@ type tenure struct {
 
 	first, fence, reserved int64 // the fencing tokens: the server's, the latest, the last one reserved
 
-	confirmed time.Time // when the latest command began that found the hold, or a hand-over long after it
+	confirmed time.Time // when the latest command began that found the hold, or a check long after it
 	checking  bool      // a check is in flight
 	stop      context.CancelFunc
 
@@ -109,15 +109,15 @@ func (t *tenure) beginCheck(now time.Time) {
 	if t.checking || age < t.unconfirmed()/2 && (end.IsZero() || end.Sub(now) > t.hold.TTL()/2) {
 		return
 	}
-	if age > t.unconfirmed() { // the holder before has had the lock for long
-		t.confirmed = now
-	}
-	t.startCheck(t.hold.TTL())
+	t.startCheck(t.hold.TTL(), now)
 }
 
 // startCheck starts a check that renews the hold for ttl, or for what is left if that is more. mu is
 // held.
-func (t *tenure) startCheck(ttl time.Duration) {
+func (t *tenure) startCheck(ttl time.Duration, now time.Time) {
+	if now.Sub(t.confirmed) > t.unconfirmed() { // one holder has had the lock for long
+		t.confirmed = now
+	}
 	if end := t.hold.Deadline(); !end.IsZero() {
 		ttl = max(ttl, time.Until(end).Truncate(time.Millisecond)+time.Millisecond)
 	}
