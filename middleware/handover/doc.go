@@ -39,8 +39,9 @@
 //     just when the lock is handed over to it gets the lock, and no error.
 //   - A lock whose Handle was asked for is released: another process may have resumed it. The Handle
 //     of a Lock that was released names no hold.
-//   - A hold that was converted is not handed over, nor any of a semaphore with several permits, nor
-//     those of a strategy that stores who owns a hold ([lease.Owned]): reentrant, rwhash and quorums.
+//   - A hold that was converted is not handed over, nor any of a semaphore with several permits or of
+//     a strategy that is reentrant ([lease.Reentrant]). In a quorum no fencing tokens can be reserved:
+//     a lock is released for a request that wants one.
 //   - Close of the driver ends the waits, and nothing is handed over after it.
 //   - Trace.Woken reports a hand-over as [locktrace.ByHandOver], with the owner before.
 //
