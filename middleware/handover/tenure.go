@@ -119,7 +119,7 @@ func (t *tenure) startCheck(ttl time.Duration, now time.Time) {
 		t.confirmed = now
 	}
 	if end := t.hold.Deadline(); !end.IsZero() {
-		ttl = max(ttl, (end.Sub(now)+time.Millisecond-1).Truncate(time.Millisecond))
+		ttl = max(ttl, (end.Sub(now) + time.Millisecond - 1).Truncate(time.Millisecond))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.checking, t.stop = true, cancel
