@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -51,7 +52,6 @@ func TestFencesFollowTheClock(t *testing.T) {
 			for range 20 {
 				waiter := p.wait(p.Context(), locker.Request{Fenced: true})
 				p.release(held)
-				check.Advance(p.s.latency)
 				held = p.lock(waiter)
 				check.AtMost(p.T, "token", held.Fence(), clock())
 			}
@@ -60,7 +60,6 @@ func TestFencesFollowTheClock(t *testing.T) {
 		held := p.acquire(locker.Request{Fenced: true})
 		waiter := p.wait(p.Context(), locker.Request{Fenced: true})
 		p.release(held)
-		check.Advance(p.s.latency)
 		held, waiter = p.lock(waiter), p.wait(p.Context(), locker.Request{Fenced: true})
 		p.s.lose() // and the counter
 		p.s.fence = 0
@@ -108,7 +107,8 @@ func TestGivingUpWhileTokensAreReserved(t *testing.T) {
 		ctx, cancel := context.WithCancel(p.Context())
 		first, second := p.wait(ctx, locker.Request{Fenced: true}), p.wait(p.Context(), locker.Request{Fenced: true})
 		p.sent("acquire")
-		p.release(held)
+		go func() { _ = held.Release(p.Context()) }()
+		synctest.Wait()
 		cancel()
 		check.Advance(11 * ms)
 		check.Is(p.T, first.err, context.Canceled)
@@ -132,7 +132,7 @@ func TestSilenceWhileTokensAreReserved(t *testing.T) {
 			elapse(5 * time.Second)
 			return errors.New("timeout")
 		}
-		p.release(held)
+		go func() { _ = held.Release(p.Context()) }()
 		check.Advance(101 * ms)
 		check.Is(p.T, waiter.err, locker.ErrNotAcquired, locker.ErrMaxWait)
 		check.Advance(10 * time.Second)

@@ -57,7 +57,7 @@ func inherits(ctx context.Context, req locker.Request) bool {
 
 // acquireBeside acquires as if nothing was handed over.
 func (c *cohort) acquireBeside(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	if req.NoWait && ctx != nil && lease.IsBehindWaiters(ctx) && c.hasHeirs(req.Name) {
+	if req.NoWait && ctx != nil && lease.IsBehindWaiters(ctx) && c.hasWaiters(req.Name) {
 		return nil, opError(req, fmt.Errorf("%w: others of this process wait for it", locker.ErrNotAcquired))
 	}
 	return c.inner.Acquire(ctx, req)

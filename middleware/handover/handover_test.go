@@ -9,12 +9,16 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/memnet"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/handover"
+	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 func TestConfig(t *testing.T) {
@@ -263,7 +267,6 @@ func TestBehindWaiters(t *testing.T) {
 		p.l = handingOver(p.s, 10*ms)
 		first := p.acquire(locker.Request{})
 		second := p.wait(p.Context(), locker.Request{})
-		p.wait(p.Context(), locker.Request{})
 		check.Advance(20 * ms)
 		p.release(first) // second pauses for 1 ms
 		_, err := p.l.Acquire(lease.BehindWaiters(p.Context()), locker.Request{Name: name, NoWait: true})
@@ -291,6 +294,50 @@ func TestClose(t *testing.T) {
 		check.Is(p.T, late.err, locker.ErrClosed)
 		p.release(held)
 		p.sent("acquire", "release")
+	})
+}
+
+// Once every Release and Acquire has returned, nothing is left for Close to keep, also if tokens
+// were being reserved for one that gave up.
+func TestCloseAfterwards(t *testing.T) {
+	t.Parallel()
+	clients.Bubble(t, func(t *testing.T) {
+		network := memnet.New()
+		network.Latency = ms
+		m := memredis.Start(t, network)
+		drv := clients.OpenMemory(t, m)
+		strategy := locker.Must(single.New(clients.OpenMemory(t, m), single.Config{}))
+		p := process{t, nil, handingOver(locker.Must(single.New(drv, single.Config{})), time.Hour)}
+		held := p.acquire(locker.Request{Fenced: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		waiter := p.wait(ctx, locker.Request{Fenced: true})
+		time.AfterFunc(ms/2, cancel)
+		check.OK(t, held.Release(t.Context()))
+		check.Advance(ms / 2)
+		check.Is(t, waiter.err, context.Canceled)
+		check.OK(t, drv.Close())
+		check.Equal(t, "held", locker.Must(strategy.Inspect(t.Context(), name)).Held, false)
+	})
+}
+
+// A request in the line is told how many wait ahead of it, as in the queue of retry.
+func TestQueued(t *testing.T) {
+	inProcesses(t, map[string]int{"behind a holder": 0, "behind one that asks": 1}, func(p process, ahead int) {
+		if ahead == 0 {
+			p.acquire(locker.Request{})
+		} else {
+			locker.Must(p.s.Acquire(p.Context(), locker.Request{Name: name}))
+			p.wait(p.Context(), locker.Request{MaxWait: time.Second})
+		}
+		for i := range 2 {
+			var queued []int
+			ctx := locktrace.With(p.Context(), &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
+				queued = append(queued, info.Queued)
+			}})
+			p.wait(ctx, locker.Request{MaxWait: time.Second})
+			check.EqualSlices(p.T, "queued", queued, []int{ahead + i})
+		}
+		check.Advance(time.Second)
 	})
 }
 

@@ -43,7 +43,7 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 	case lock == nil:
 		return term, locker.ErrReleased
 	case op.Kind == lease.OpRelease:
-		if l.handOver() {
+		if l.handOver(ctx) {
 			return term, nil
 		}
 		return term, l.tenure.release(ctx)
@@ -86,13 +86,17 @@ func (l *heldLease) current(kind lease.OpKind) *locker.Lock {
 	return t.lock
 }
 
-// handOver hands the hold over, and reports whether it did. It sends nothing.
-func (l *heldLease) handOver() bool {
+// handOver hands the hold over, and reports whether it did. It sends nothing unless fencing tokens
+// have to be reserved.
+func (l *heldLease) handOver(ctx context.Context) bool {
 	t, released := l.tenure, l.hold.Err() == locker.ErrReleased //nolint:errorlint // set by Release itself
+	result := notHanded
 	t.line.cohort.mu.Lock()
-	defer t.line.cohort.mu.Unlock()
-	l.ended = true
-	return released && t.handOn(l.hold, time.Now())
+	if l.ended = true; released {
+		result = t.handOn(l.hold, time.Now())
+	}
+	t.line.cohort.mu.Unlock()
+	return result == handed || result == needsTokens && t.reserve(ctx, l.hold)
 }
 
 // Unwrap returns the Lease of the wrapped Locker's Lock.

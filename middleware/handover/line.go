@@ -80,12 +80,13 @@ func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
 	return h
 }
 
-// hasHeirs reports whether a request is in the line of name.
-func (c *cohort) hasHeirs(name string) bool {
+// hasWaiters reports whether a request has waited in the line of name, also one that pauses before
+// it asks the wrapped Locker.
+func (c *cohort) hasWaiters(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.lines[name]
-	return l != nil && l.first != nil
+	return l != nil && (l.first != nil || l.leader != nil && l.leader.ready != nil)
 }
 
 // leave ends the part of h: it holds the lock, or has failed.
@@ -95,8 +96,8 @@ func (c *cohort) leave(h *heir) {
 	h.tenure = nil
 	switch {
 	case t != nil: // nothing was made of it
-		if !t.handOn(h.from, time.Now()) {
-			go func() { _ = t.release(context.Background()) }()
+		if result := t.handOn(h.from, time.Now()); result != handed {
+			go t.passOrRelease(h.from, result)
 		}
 	case l.leader == h:
 		l.leader = nil

@@ -220,11 +220,12 @@ func (c counted) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return c.Lease.Do(ctx, op)
 }
 
-// A holder with less than half of its lease left gets what a check renews.
+// A holder with less than half of its lease left gets what a check renews, also if the server has
+// answered a moment ago, when it reserved tokens.
 func TestChecksRenewTheHolder(t *testing.T) {
-	inProcess(t, func(p process) {
-		held := p.acquire(locker.Request{})
-		waiter := p.wait(p.Context(), locker.Request{})
+	inProcesses(t, map[string]bool{"without a token": false, "fenced": true}, func(p process, fenced bool) {
+		held := p.acquire(locker.Request{Fenced: fenced})
+		waiter := p.wait(p.Context(), locker.Request{Fenced: fenced})
 		check.Advance(6 * time.Second)
 		p.release(held)
 		lock := p.lock(waiter)

@@ -19,6 +19,8 @@ const (
 	lookEvery = time.Second
 	// minTokens is the minimum number of fencing tokens that are reserved at once.
 	minTokens = 16
+	// maxReserve bounds how long a release waits until tokens are reserved, before it is sent.
+	maxReserve = time.Second
 	// minPause is the minimum time for which a leader makes no attempt after a tenure, for
 	// processes that have no place in a queue at the server. If the strategy keeps a queue, that is
 	// once in pauseEvery, for other libraries, which poll.
@@ -65,16 +67,24 @@ func (a *acquisition) begin(h *heir, lock *locker.Lock) {
 	t.hold.Trace(context.Background(), &locktrace.Trace{Renewed: t.renewed, Lost: t.lost})
 }
 
-// handOn gives t, which from had last, to the first heir, and reports whether it did. mu is held.
-func (t *tenure) handOn(from lease.Hold, now time.Time) bool {
+// outcome is what handOn came to.
+type outcome int
+
+const (
+	notHanded   outcome = iota // the release is to be sent
+	handed                     // the first heir has it
+	needsTokens                // it may be handed over after reserve
+)
+
+// handOn gives t, which from had last, to the first heir, if it can. mu is held.
+func (t *tenure) handOn(from lease.Hold, now time.Time) outcome {
 	h := t.line.first
 	if h == nil || !t.line.terms.serve(h.terms) || !t.lasts(now) {
-		return false
+		return notHanded
 	}
 	t.holder = nil
 	if h.terms.fenced && t.fence == t.reserved {
-		go t.reserve(from)
-		return true
+		return needsTokens
 	}
 	if h.terms.fenced {
 		t.fence++
@@ -84,7 +94,7 @@ func (t *tenure) handOn(from lease.Hold, now time.Time) bool {
 	h.tenure, h.from = t, from
 	close(h.ready)
 	t.beginCheck(now)
-	return true
+	return handed
 }
 
 // lasts reports whether t may be handed over at now.
@@ -95,18 +105,23 @@ func (t *tenure) lasts(now time.Time) bool {
 	if t.checking && now.Sub(t.confirmed) > t.unconfirmed() {
 		return false
 	}
+	return t.hold.Err() == nil && t.hasLeft(t.hold.TTL()/4, now)
+}
+
+// hasLeft reports whether at least d is left of the lease.
+func (t *tenure) hasLeft(d time.Duration, now time.Time) bool {
 	end := t.hold.Deadline()
-	return end.IsZero() || end.Sub(now) >= t.hold.TTL()/4
+	return end.IsZero() || end.Sub(now) >= d
 }
 
 // unconfirmed returns for how long the hold is handed on without an answer of the server.
 func (t *tenure) unconfirmed() time.Duration { return min(maxUnconfirmed, t.hold.TTL()/confirmShare) }
 
-// beginCheck asks the server behind a hand-over, unless it answered a moment ago and more than half
-// of the lease is left. mu is held.
+// beginCheck asks the server after a hand-over, unless it answered a moment ago and half of the
+// lease is left. mu is held.
 func (t *tenure) beginCheck(now time.Time) {
-	age, end := now.Sub(t.confirmed), t.hold.Deadline()
-	if t.checking || age < t.unconfirmed()/2 && (end.IsZero() || end.Sub(now) > t.hold.TTL()/2) {
+	age := now.Sub(t.confirmed)
+	if t.checking || age < t.unconfirmed()/2 && t.hasLeft(t.hold.TTL()/2, now) {
 		return
 	}
 	t.startCheck(t.hold.TTL(), now)
@@ -144,24 +159,28 @@ func (t *tenure) check(ctx context.Context, lock *locker.Lock, ttl time.Duration
 	mu.Unlock()
 }
 
-// reserve reserves fencing tokens, and then hands t over to the heir that is first by then. No
-// token is ahead of the server's clock by more than the first one was: the number of tokens is that
-// of the microseconds since the acquire.
-func (t *tenure) reserve(from lease.Hold) {
+// reserve reserves fencing tokens, hands t over to the heir that is first by then, and reports
+// whether it did. The release that calls it waits for it: after the last Release nothing is in
+// flight, and the driver can be closed. No token is ahead of the server's clock by more than the
+// first one was: the number of tokens is that of the microseconds since the acquire.
+func (t *tenure) reserve(ctx context.Context, from lease.Hold) bool {
 	began := time.Now()
 	last := max(t.fence+minTokens, t.first+began.Sub(t.began).Microseconds())
-	ctx, cancel := context.WithTimeout(context.Background(), t.hold.TTL()/4)
+	ctx, cancel := context.WithTimeout(ctx, min(t.hold.TTL()/4, maxReserve))
 	defer cancel()
 	term, err := t.hold.Lease().Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: last})
-	c := t.line.cohort
-	c.mu.Lock()
-	handed := err == nil && term.Fence == last // else another may have one of them
-	if handed {
-		t.reserved, t.confirmed = last, began
-		handed = t.handOn(from, time.Now())
+	if err != nil || term.Fence != last { // another may have one of them
+		return false
 	}
-	c.mu.Unlock()
-	if !handed {
+	t.line.cohort.mu.Lock()
+	defer t.line.cohort.mu.Unlock()
+	t.reserved, t.confirmed = last, began
+	return t.handOn(from, time.Now()) == handed
+}
+
+// passOrRelease continues after handOn, which came to result, for an heir that made nothing of t.
+func (t *tenure) passOrRelease(from lease.Hold, result outcome) {
+	if result != needsTokens || !t.reserve(context.Background(), from) {
 		_ = t.release(context.Background())
 	}
 }
