@@ -123,7 +123,7 @@ func (a *acquisition) await(h *heir) error {
 func (a *acquisition) lead(h *heir) (*locker.Lock, error) {
 	ctx := attemptsOnly(a.caller)
 	if a.waited {
-		a.sleep(h.pause)
+		a.pause(h.pause)
 		ctx = lease.WithWaiting(ctx, lease.Waiting{Since: a.start})
 	}
 	lock, err := a.inner.Acquire(ctx, a.request())
@@ -164,8 +164,15 @@ func (a *acquisition) hold(h *heir) *locker.Lock {
 	return lock
 }
 
-// sleep waits for d, or until the caller's ctx ends.
-func (a *acquisition) sleep(d time.Duration) {
+// pause waits for d, or until the caller's ctx ends. It takes no more than half of the time that is
+// left for the acquire.
+func (a *acquisition) pause(d time.Duration) {
+	if end, bounded := a.caller.Deadline(); bounded {
+		d = min(d, time.Until(end)/2)
+	}
+	if a.req.MaxWait > 0 {
+		d = min(d, time.Until(a.start.Add(a.req.MaxWait))/2)
+	}
 	if d <= 0 {
 		return
 	}

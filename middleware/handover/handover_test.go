@@ -215,6 +215,36 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
+// What is left of MaxWait bounds the pause between two tenures and the attempts after it. The error
+// is about the whole wait.
+func TestMaxWaitAfterTheLine(t *testing.T) {
+	type test struct {
+		maxWait, release time.Duration
+		want             string
+	}
+	inProcesses(t, map[string]test{
+		"in the pause": {50 * ms, 30 * ms, "gave up after 50ms and "},
+		"after it":     {time.Second, 900 * ms, "gave up after 1s and "},
+	}, func(p process, tt test) {
+		p.l = handingOver(p.s, ms)
+		held, start := p.acquire(locker.Request{}), time.Now()
+		waiter := p.wait(p.Context(), locker.Request{MaxWait: tt.maxWait})
+		check.Advance(tt.release - 25*ms)
+		p.s.latency = 25 * ms // so the pause lasts for 100 ms
+		check.OK(p.T, held.Release(p.Context()))
+		p.s.latency = 0
+		locker.Must(p.s.Acquire(p.Context(), locker.Request{Name: name}))
+		for !waiter.done {
+			check.Advance(ms)
+		}
+		check.Took(p.T, "the wait", start, tt.maxWait)
+		check.Is(p.T, waiter.err, locker.ErrNotAcquired, locker.ErrMaxWait)
+		if text := waiter.err.Error(); !strings.Contains(text, tt.want) {
+			p.Errorf("got %q, want ...%q...", text, tt.want)
+		}
+	})
+}
+
 // If the one that asks gives up, the next one in the line asks.
 func TestLeaderGivesUp(t *testing.T) {
 	inProcess(t, func(p process) {

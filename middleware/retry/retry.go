@@ -96,15 +96,15 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 // turn acquires in its turn, or before it if its owner holds the lock. If it returns neither a lock nor
 // an error, a nested acquire is to try outside the queue.
 func (a *acquisition) turn() (lock *locker.Lock, err error) {
+	now := a.start
 	w, waited := lease.WaitingFrom(a.ctx)
-	waited = waited && w.ID == "" && !w.Quorum // before the request came here
-	if !waited {
-		w.Since = a.start
+	if waited = waited && w.ID == "" && !w.Quorum; waited { // before the request came here
+		a.start = w.Since
 	}
-	a.place = a.queues.enter(a.req.Name, w.Since, a.req.Mode == locker.Shared, a.owner())
+	a.place = a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner())
 	defer a.place.leave()
 	a.waiting = waited || a.place.listens() // or the name was contended a moment ago
-	for now, entered := a.start, true; ; entered, now = false, time.Now() {
+	for entered := true; ; entered, now = false, time.Now() {
 		next, err := a.await(now, entered)
 		if err != nil || a.outsideQueue {
 			return nil, err
