@@ -100,7 +100,9 @@ func (h *stored) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	case lease.OpRelease:
 		h.s.value = ""
 	case lease.OpRenew:
-		h.s.until = now.Add(op.TTL)
+		if end := now.Add(op.TTL); end.After(h.s.until) {
+			h.s.until = end
+		}
 	case lease.OpRaiseFence:
 		h.s.fence = max(h.s.fence, op.Fence)
 		return lease.Term{Deadline: h.s.until, Fence: h.s.fence}, nil

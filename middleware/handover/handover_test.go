@@ -114,24 +114,6 @@ func TestEndOfATenure(t *testing.T) {
 	})
 }
 
-// Who waits for a holder that does not ask the server is served soon after that has lost the hold.
-// The lease lasts no longer because somebody waits.
-func TestLook(t *testing.T) {
-	inProcess(t, func(p process) {
-		held := p.acquire(locker.Request{})
-		end := held.Deadline()
-		waiter := p.wait(p.Context(), locker.Request{})
-		check.Advance(3500 * ms)
-		p.sent("acquire", "renew", "renew", "renew")
-		check.AtMost(p.T, "lease at the server", p.s.until.Sub(end), 3*ms)
-		p.s.lose()
-		check.Advance(time.Second)
-		p.release(p.lock(waiter))
-		check.Is(p.T, held.Err(), locker.ErrLost)
-		check.Is(p.T, held.Release(p.Context()), locker.ErrLost)
-	})
-}
-
 // A lock that was lost is not handed over.
 func TestNoHandOverOfALostLock(t *testing.T) {
 	inProcess(t, func(p process) {

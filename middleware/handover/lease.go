@@ -48,8 +48,8 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 		}
 		return term, l.tenure.release(ctx)
 	case op.Kind == lease.OpRenew:
-		l.tenure.renewing.Add(1)
-		defer l.tenure.renewing.Add(-1)
+		l.tenure.asked.Add(1)
+		defer l.tenure.asked.Add(-1)
 		err = lock.Renew(ctx, op.TTL)
 	case op.Kind == lease.OpNote:
 		err = lock.SetNote(ctx, op.Note)

@@ -182,7 +182,7 @@ func (l *line) lookAtTenure() {
 	}
 	l.look = time.AfterFunc(lookEvery, l.lookAtTenure)
 	if t, now := l.tenure, time.Now(); t != nil && t.holder != nil && !t.over && !t.checking && now.Sub(t.confirmed) >= lookEvery/2 {
-		t.startCheck(0, now)
+		t.startCheck(leastTTL, now)
 	}
 }
 

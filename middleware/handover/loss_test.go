@@ -227,11 +227,50 @@ func TestChecksRenewTheHolder(t *testing.T) {
 		held := p.acquire(locker.Request{Fenced: fenced})
 		waiter := p.wait(p.Context(), locker.Request{Fenced: fenced})
 		check.Advance(6 * time.Second)
+		p.s.log = nil
 		p.release(held)
 		lock := p.lock(waiter)
 		check.Advance(ms)
 		check.AtLeast(p.T, "lease", time.Until(lock.Deadline()), 9*time.Second)
 		p.release(lock)
+	})
+}
+
+// A holder that renews by itself gets one report of each renewal, however little was left.
+func TestRenewalIsReportedOnce(t *testing.T) {
+	inProcess(t, func(p process) {
+		r := p.wait(p.Context(), locker.Request{})
+		lock := p.lock(r)
+		check.Advance(6 * time.Second)
+		check.OK(p.T, lock.Renew(p.Context(), 0))
+		p.release(lock)
+		check.EqualSlices(p.T, "events", r.events, []string{"acquired", "renewed", "released"})
+	})
+}
+
+// While a holder keeps others of its process waiting, the server is asked each second, which neither
+// extends the lease nor is reported to the holder. So they learn that the hold has ended there.
+func TestHoldThatEndedElsewhere(t *testing.T) {
+	inProcess(t, func(p process) {
+		first := p.wait(p.Context(), locker.Request{})
+		held := p.lock(first)
+		end := held.Deadline()
+		check.Advance(2500 * ms)
+		p.sent("acquire")
+		waiter := p.wait(p.Context(), locker.Request{})
+		check.Advance(4500 * ms)
+		p.sent("renew", "renew", "renew", "renew")
+		if !held.Deadline().Equal(end) || !p.s.until.Equal(end) {
+			p.Errorf("the lease ends at %v, at the server at %v, want %v", held.Deadline(), p.s.until, end)
+		}
+		p.s.lose()
+		check.Advance(time.Second + 2*ms)
+		check.Is(p.T, held.Err(), locker.ErrLost)
+		next := p.lock(waiter)
+		check.Is(p.T, held.Release(p.Context()), locker.ErrLost)
+		check.EqualSlices(p.T, "events", first.events, []string{"acquired", "lost", "released"})
+		check.Advance(5 * time.Second)
+		p.release(next)
 	})
 }
 

@@ -17,6 +17,8 @@ const (
 	confirmShare   = 10
 	// lookEvery is how often the server is asked for heirs if nothing is handed over.
 	lookEvery = time.Second
+	// leastTTL is that of a renewal which changes nothing.
+	leastTTL = time.Millisecond
 	// minTokens is the minimum number of fencing tokens that are reserved at once.
 	minTokens = 16
 	// maxReserve bounds how long a release waits until tokens are reserved, before it is sent.
@@ -48,7 +50,7 @@ type tenure struct {
 	checking  bool      // a check is in flight
 	stop      context.CancelFunc
 
-	renewing atomic.Int32 // renewals in flight that the holder need not be told of
+	checks, asked atomic.Int32 // renewals in flight: of check, and that the holder asked for
 }
 
 // begin begins a tenure of h with lock, which it has just acquired.
@@ -124,30 +126,30 @@ func (t *tenure) beginCheck(now time.Time) {
 	if t.checking || age < t.unconfirmed()/2 && t.hasLeft(t.hold.TTL()/2, now) {
 		return
 	}
-	t.startCheck(t.hold.TTL(), now)
+	ttl := t.hold.TTL()
+	if end := t.hold.Deadline(); !end.IsZero() {
+		ttl = max(ttl, (end.Sub(now) + time.Millisecond - 1).Truncate(time.Millisecond))
+	}
+	t.startCheck(ttl, now)
 }
 
-// startCheck starts a check that renews the hold for ttl, or for what is left if that is more. mu is
-// held.
+// startCheck starts a check that renews the hold for ttl. mu is held.
 func (t *tenure) startCheck(ttl time.Duration, now time.Time) {
 	if now.Sub(t.confirmed) > t.unconfirmed() { // one holder has had the lock for long
 		t.confirmed = now
-	}
-	if end := t.hold.Deadline(); !end.IsZero() {
-		ttl = max(ttl, (end.Sub(now) + time.Millisecond - 1).Truncate(time.Millisecond))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.checking, t.stop = true, cancel
 	go t.check(ctx, t.lock, ttl)
 }
 
-// check renews the hold, and so asks the server whether it still has it. If there is no answer, the
-// next release is sent.
+// check renews the hold for ttl, and so asks the server whether it still has it. If there is no
+// answer, the next release is sent.
 func (t *tenure) check(ctx context.Context, lock *locker.Lock, ttl time.Duration) {
 	mu, began := &t.line.cohort.mu, time.Now()
-	t.renewing.Add(1)
+	t.checks.Add(1)
 	err := lock.Renew(ctx, ttl)
-	t.renewing.Add(-1)
+	t.checks.Add(-1)
 	mu.Lock()
 	t.stop()
 	t.checking = false
@@ -243,7 +245,7 @@ func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	t.line.cohort.mu.Lock()
 	holder := t.holder
 	t.line.cohort.mu.Unlock()
-	if holder == nil || t.renewing.Load() > 0 && time.Until(holder.Deadline()) >= holder.TTL()/2 {
+	if holder == nil || t.knows(holder, info) {
 		return
 	}
 	_ = holder.Renew(context.WithValue(context.Background(), renewedKey{}, &renewal{info.Deadline, bare(info.Err)}))
@@ -254,6 +256,22 @@ func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 		t.line.cohort.mu.Unlock()
 	case holder.Err() != nil:
 		t.releaseEnded(holder)
+	}
+}
+
+// knows reports whether holder need not be told of a renewal: it asked for it, and is told by its
+// answer, or it is a check that adds little to its lease. While one of these is in flight, another
+// renewal is taken for it, unless the lease of holder runs out.
+func (t *tenure) knows(holder lease.Hold, info locktrace.RenewedInfo) bool {
+	end := holder.Deadline()
+	left := time.Until(end)
+	switch {
+	case t.asked.Load() > 0:
+		return end.IsZero() || left >= holder.TTL()/4
+	case t.checks.Load() > 0:
+		return end.IsZero() || left >= holder.TTL()/2 || info.Err != nil || !info.Deadline.After(end)
+	default:
+		return false
 	}
 }
 
