@@ -116,6 +116,14 @@ type Leaver interface {
 	Leave(name, id string, left func())
 }
 
+// Queueing is a Locker whose requests wait in a queue of their process, such as middleware/retry.
+// It is for middleware whose requests wait behind one that is in the queue.
+type Queueing interface {
+	// GaveUp returns the error of a request for name that waited since began, outside the queue, and
+	// gave up because of why. It says what the queue knows of the holder, or of an outage.
+	GaveUp(name string, began time.Time, why error) error
+}
+
 // Reentrant is a Locker that may grant a lock again to the owner that holds it (Request.Owner). Then a
 // request does not wait in a queue behind requests that wait for its own owner, and middleware/handover
 // does not hand its locks over.

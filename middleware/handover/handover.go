@@ -112,11 +112,23 @@ func (a *acquisition) await(h *heir) error {
 	case <-ctx.Done():
 	}
 	if held, gaveUp := a.giveUp(h, ctx.Err() != nil); gaveUp {
-		return opError(a.req, fmt.Errorf("%w; gave up after %v behind others of this process, without an attempt: %w",
-			held, time.Since(a.start).Round(time.Millisecond), ended(ctx, a.caller)))
+		return opError(a.req, a.gaveUp(held, ended(ctx, a.caller)))
 	}
 	a.traceWoken(h, began)
 	return nil
+}
+
+// gaveUp returns the error of an acquire that ended because of why while others were ahead. held is
+// who has the lock in this process; if nobody does, one that asks the wrapped Locker may know.
+func (a *acquisition) gaveUp(held *locker.ContentionError, why error) error {
+	if queueing, ok := locker.As[lease.Queueing](a.inner); ok && held == nil {
+		return queueing.GaveUp(a.req.Name, a.start, why)
+	}
+	if held == nil {
+		held = &locker.ContentionError{Name: a.req.Name}
+	}
+	return fmt.Errorf("%w; gave up after %v behind others of this process, without an attempt: %w",
+		held, time.Since(a.start).Round(time.Millisecond), why)
 }
 
 // lead acquires at the server, on behalf of the line.

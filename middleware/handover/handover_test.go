@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/handover"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -197,6 +198,65 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
+// A request that gives up behind one that asks the server learns what that knows: who has the lock,
+// or that the server does not answer. It reads the same with hand-overs and without.
+func TestGivingUpReadsTheSame(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		server    func() locker.Locker
+		want      string
+		contended bool
+	}
+	for what, tt := range map[string]test{
+		"another process holds it": {
+			func() locker.Locker {
+				server := lockertest.New()
+				locker.Must(server.Acquire(context.Background(), locker.Request{Name: name, Owner: "other", Note: "long", TTL: time.Minute}))
+				return server
+			},
+			`holdfast: acquire "job": lock is held by another, owner "other", note "long", for 57s at most unless renewed; ` +
+				`gave up after 3s behind others of this process, without an attempt: `, true,
+		},
+		"the server does not answer": {
+			func() locker.Locker {
+				return locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) {
+					elapse(500 * ms)
+					return nil, locker.NewAttemptError("10.0.0.1:6379", 500*ms, context.DeadlineExceeded)
+				})
+			},
+			`holdfast: acquire "job": no answer from 10.0.0.1:6379 in 3s (0 attempts)`, false,
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := tt.server()
+				for _, l := range []locker.Locker{locker.Chain(server, locker.Must(retry.New(retry.Config{}))), handingOver(server, ms)} {
+					p := process{t, nil, l}
+					ctx, cancel := context.WithCancel(t.Context())
+					leader := p.wait(t.Context(), locker.Request{MaxWait: 4 * time.Second})
+					late, cancelled := p.wait(t.Context(), locker.Request{MaxWait: 3 * time.Second}), p.wait(ctx, locker.Request{})
+					check.Advance(3 * time.Second)
+					cancel()
+					check.Advance(2 * time.Second)
+					for _, r := range []*result{late, cancelled} {
+						if !strings.HasPrefix(text(r.err), tt.want) || errors.Is(r.err, locker.ErrNotAcquired) != tt.contended {
+							t.Errorf("got %v, want %s..., ErrNotAcquired: %v", r.err, tt.want, tt.contended)
+						}
+					}
+					check.Is(t, late.err, locker.ErrMaxWait)
+					check.Is(t, cancelled.err, context.Canceled)
+					check.Is(t, leader.err, locker.ErrMaxWait)
+					if held, ok := server.(*lockertest.Locker); ok {
+						held.Forget(name)
+						locker.Must(held.Acquire(t.Context(), locker.Request{Name: name, Owner: "other", Note: "long", TTL: time.Minute}))
+					}
+				}
+			})
+		})
+	}
+}
+
 // What is left of MaxWait bounds the pause between two tenures and the attempts after it. The error
 // is about the whole wait.
 func TestMaxWaitAfterTheLine(t *testing.T) {
@@ -209,17 +269,22 @@ func TestMaxWaitAfterTheLine(t *testing.T) {
 		"after it":     {time.Second, 900 * ms, "gave up after 1s and "},
 	}, func(p process, tt test) {
 		p.l = handingOver(p.s, ms)
+		p.s.fail = func(kind lease.OpKind) error {
+			if kind == lease.OpRelease {
+				elapse(25 * ms) // so the pause lasts for 100 ms
+			}
+			return nil
+		}
 		held, start := p.acquire(locker.Request{}), time.Now()
 		waiter := p.wait(p.Context(), locker.Request{MaxWait: tt.maxWait})
 		check.Advance(tt.release - 25*ms)
-		p.s.latency = 25 * ms // so the pause lasts for 100 ms
 		check.OK(p.T, held.Release(p.Context()))
-		p.s.latency = 0
 		locker.Must(p.s.Acquire(p.Context(), locker.Request{Name: name}))
-		for !waiter.done {
-			check.Advance(ms)
+		check.Advance(time.Until(start.Add(tt.maxWait)))
+		synctest.Wait()
+		if !waiter.done {
+			p.Fatalf("it still waits after %v", tt.maxWait)
 		}
-		check.Took(p.T, "the wait", start, tt.maxWait)
 		check.Is(p.T, waiter.err, locker.ErrNotAcquired, locker.ErrMaxWait)
 		if text := waiter.err.Error(); !strings.Contains(text, tt.want) {
 			p.Errorf("got %q, want ...%q...", text, tt.want)

@@ -109,8 +109,8 @@ func (c *cohort) leave(h *heir) {
 	stop()
 }
 
-// giveUp takes h out, whose time is over, and returns who has the lock. It does not if the lock was
-// handed over to h: then h gets it.
+// giveUp takes h out, whose time is over, and returns who has the lock in this process; nil: nobody.
+// It does not if the lock was handed over to h: then h gets it.
 func (c *cohort) giveUp(h *heir, over bool) (held *locker.ContentionError, gaveUp bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,10 +123,14 @@ func (c *cohort) giveUp(h *heir, over bool) (held *locker.ContentionError, gaveU
 	return h.line.holder(), true
 }
 
-// holder describes who has the lock, as far as this process knows. mu is held.
+// holder describes who has the lock in this process. It returns nil if nobody does. mu is held.
 func (l *line) holder() *locker.ContentionError {
+	t := l.tenure
+	if t == nil || t.over {
+		return nil
+	}
 	held := &locker.ContentionError{Name: l.name}
-	if t := l.tenure; t != nil && t.holder != nil {
+	if t.holder != nil {
 		held.Owner, held.Note = t.holder.Owner(), t.note
 		if end := t.hold.Deadline(); !end.IsZero() {
 			held.Left = max(time.Until(end), 0).Round(time.Millisecond)

@@ -215,8 +215,29 @@ func (w *waiter) latest(own outcome, h history, now time.Time) (o outcome, outag
 	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) && !h.unknown && !w.behindItself():
 		o = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
 	}
+	return o, q.outage(o, now)
+}
+
+// outage returns how long the queue has waited for an answer, if o is too old for it: zero if it is
+// not. mu is held.
+func (q *queue) outage(o outcome, now time.Time) time.Duration {
 	if o.err != nil || o.heldHere(now) {
+		return 0
+	}
+	return q.timing.outage(q.silence.length(now))
+}
+
+// known is latest for a request that waits behind those in the queue of name.
+func (qs *queues) known(name string, now time.Time) (o outcome, outage time.Duration) {
+	o = outcome{held: &locker.ContentionError{Name: name}, assumed: true, at: now}
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.byName[name]
+	if q == nil {
 		return o, 0
 	}
-	return o, q.timing.outage(q.silence.length(now))
+	if !q.known.at.IsZero() {
+		o = q.known
+	}
+	return o, q.outage(o, now)
 }

@@ -153,6 +153,15 @@ func (a *acquisition) giveUpWith(known outcome, why error) error {
 	})
 }
 
+// GaveUp implements lease.Queueing.
+func (r *retrier) GaveUp(name string, began time.Time, why error) error {
+	now := time.Now()
+	known, outage := r.queues.known(name, now)
+	known = r.orOutage(known, outage, now)
+	known.others = true
+	return &giveUpError{outcome: history{}.report(known, now), why: why, waited: now.Sub(began)}
+}
+
 // expire waits for the end of ctx, whose time is over, and says why it ended. Those behind in the
 // queue need not wait for that.
 func (a *acquisition) expire() error {

@@ -289,20 +289,26 @@ func (a *acquisition) known(now time.Time) outcome {
 		return a.last
 	}
 	known, outage := a.place.latest(a.last, a.history, now)
-	if outage > 0 {
-		known = outcome{err: &silenceError{a.server(known), outage, known, now}, at: now}
-	}
+	known = a.orOutage(known, outage, now)
 	known.others = known.at != a.last.at
+	return known
+}
+
+// orOutage returns known, or the outage that it is too old for; zero: there is none.
+func (r *retrier) orOutage(known outcome, outage time.Duration, now time.Time) outcome {
+	if outage > 0 {
+		known = outcome{err: &silenceError{r.server(known), outage, known, now}, at: now}
+	}
 	return known
 }
 
 // server returns the address of the server that known came from, or else of the wrapped Locker's;
 // "" if it is unknown.
-func (a *acquisition) server(known outcome) string {
+func (r *retrier) server(known outcome) string {
 	if known.held != nil && !known.held.Channel.IsZero() {
 		return known.held.Channel.Info().Address
 	}
-	if sourced, ok := locker.As[lease.Sourced](a.inner); ok {
+	if sourced, ok := locker.As[lease.Sourced](r.inner); ok {
 		return sourced.Source().Address
 	}
 	return ""
