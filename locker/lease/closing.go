@@ -12,6 +12,13 @@ type Closing interface {
 	OnClose(f func()) (stop func() bool)
 }
 
+// Acquiring is implemented by a Locker over one driver, for middleware that returns a lock without
+// an acquire at the server.
+type Acquiring interface {
+	// BeginAcquire is that of driver.Driver.
+	BeginAcquire() (end func(), err error)
+}
+
 // Acquisition is a call that acquires several locks, and releases those that it has if it fails.
 // Until it ends, Close of their drivers waits for it.
 type Acquisition struct {
@@ -41,6 +48,18 @@ func acquisitionFrom(ctx context.Context) *Acquisition {
 // hold, it leaves that to the end of the Acquisition in ctx, if there is one.
 func EndAcquire(ctx context.Context, end func(), acquired bool) {
 	if !acquired || !acquisitionFrom(ctx).keep(end) {
+		end()
+	}
+}
+
+// JoinAcquisition makes Close wait for the Acquisition in ctx, if there is one, as an acquire
+// through l that made a hold does.
+func JoinAcquisition(ctx context.Context, l Acquiring) {
+	a := acquisitionFrom(ctx)
+	if a == nil {
+		return
+	}
+	if end, err := l.BeginAcquire(); err == nil && !a.keep(end) {
 		end()
 	}
 }

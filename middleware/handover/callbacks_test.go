@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
@@ -79,5 +80,25 @@ func TestCallbacksThatAcquire(t *testing.T) {
 		check.Is(p.T, woken, locker.ErrNotAcquired, locker.ErrMaxWait)
 		p.release(p.lock(waiter))
 		synctest.Wait()
+	})
+}
+
+// A Lease that panics while it reserves tokens leaves no hold behind: the release is sent.
+func TestPanicWhileTokensAreReserved(t *testing.T) {
+	inProcess(t, func(p process) {
+		p.s.fail = func(kind lease.OpKind) error {
+			if kind == lease.OpRaiseFence {
+				panic("lease")
+			}
+			return nil
+		}
+		held := p.acquire(locker.Request{Fenced: true})
+		waiter := p.wait(p.Context(), locker.Request{Fenced: true})
+		func() {
+			defer func() { check.Equal(p.T, "panic", recover(), any("lease")) }()
+			_ = held.Release(p.Context())
+		}()
+		check.Advance(2 * ms)
+		p.release(p.lock(waiter))
 	})
 }

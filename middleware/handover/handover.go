@@ -13,11 +13,12 @@ import (
 
 // cohort is a Locker whose requests hand locks over to one another.
 type cohort struct {
-	inner   locker.Locker
-	cfg     Config
-	never   bool          // nothing is handed over
-	queues  bool          // the strategy keeps a queue of processes at the server
-	closing lease.Closing // nil: the wrapped Locker does not say when its driver is closed
+	inner     locker.Locker
+	cfg       Config
+	never     bool            // nothing is handed over
+	queues    bool            // the strategy keeps a queue of processes at the server
+	closing   lease.Closing   // nil: the wrapped Locker does not say when its driver is closed
+	acquiring lease.Acquiring // nil: Close of its driver waits for no acquire
 
 	// mu guards the lines, their heirs and tenures. It is held for a few steps, and never while
 	// foreign code runs.
@@ -87,6 +88,8 @@ func (a *acquisition) acquire() (lock *locker.Lock, again bool, err error) {
 		if lock, err = a.lead(h); h.tenure == nil {
 			return lock, false, err
 		}
+	} else if a.acquiring != nil {
+		lease.JoinAcquisition(a.caller, a.acquiring)
 	}
 	lock = a.hold(h)
 	return lock, lock == nil, nil

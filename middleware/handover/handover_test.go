@@ -397,6 +397,33 @@ func TestCloseAfterwards(t *testing.T) {
 	})
 }
 
+// Close waits for an AcquireAll that was handed a lock over, and releases it.
+func TestCloseDuringAcquireAll(t *testing.T) {
+	t.Parallel()
+	clients.Bubble(t, func(t *testing.T) {
+		m := clients.NewMemory(t)
+		drv := clients.OpenMemory(t, m)
+		strategy := locker.Must(single.New(clients.OpenMemory(t, m), single.Config{}))
+		l := handingOver(locker.Must(single.New(drv, single.Config{})), time.Hour)
+		mine := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "mine"}))
+		other := locker.Must(strategy.Acquire(t.Context(), locker.Request{Name: "other"}))
+		failed := make(chan error)
+		go func() {
+			_, err := locker.AcquireAll(t.Context(), l, []locker.Request{{Name: "mine"}, {Name: "other"}})
+			failed <- err
+		}()
+		check.Advance(10 * ms)
+		check.OK(t, mine.Release(t.Context()))
+		check.Advance(10 * ms)
+		closed := make(chan error)
+		go func() { closed <- drv.Close() }()
+		check.Is(t, <-failed, locker.ErrClosed)
+		check.OK(t, <-closed)
+		check.Equal(t, "held", locker.Must(strategy.Inspect(t.Context(), "mine")).Held, false)
+		check.OK(t, other.Release(t.Context()))
+	})
+}
+
 // A request in the line is told how many wait ahead of it, as in the queue of retry.
 func TestQueued(t *testing.T) {
 	inProcesses(t, map[string]int{"behind a holder": 0, "behind one that asks": 1}, func(p process, ahead int) {

@@ -43,10 +43,7 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 	case lock == nil:
 		return term, locker.ErrReleased
 	case op.Kind == lease.OpRelease:
-		if l.handOver(ctx) {
-			return term, nil
-		}
-		return term, l.tenure.release(ctx)
+		return term, l.release(ctx)
 	case op.Kind == lease.OpRenew:
 		l.tenure.asked.Add(1)
 		defer l.tenure.asked.Add(-1)
@@ -84,6 +81,18 @@ func (l *heldLease) current(kind lease.OpKind) *locker.Lock {
 		t.kept = true
 	}
 	return t.lock
+}
+
+// release hands the hold over, or sends the release.
+func (l *heldLease) release(ctx context.Context) (err error) {
+	handed := false
+	defer func() { // even if a Lease panics that is to reserve tokens
+		if !handed {
+			err = l.tenure.release(ctx)
+		}
+	}()
+	handed = l.handOver(ctx)
+	return nil
 }
 
 // handOver hands the hold over, and reports whether it did. It sends nothing unless fencing tokens

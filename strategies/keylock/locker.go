@@ -27,6 +27,7 @@ var (
 	_ lease.Reentrant       = (*Locker)(nil)
 	_ lease.Closing         = (*Locker)(nil)
 	_ lease.Leaver          = (*Locker)(nil)
+	_ lease.Acquiring       = (*Locker)(nil)
 )
 
 // New returns a Locker that runs the scripts of spec through drv. Errors: ErrInvalid.
@@ -106,6 +107,9 @@ func (l *Locker) finish(ctx context.Context, a *keyAttempt, err error) (*locker.
 	}
 	return locker.NewLock(ctx, a.grant(), a.keyHold), nil
 }
+
+// BeginAcquire implements lease.Acquiring.
+func (l *Locker) BeginAcquire() (end func(), err error) { return l.drv.BeginAcquire() }
 
 // OnClose implements lease.Closing.
 func (l *Locker) OnClose(f func()) (stop func() bool) {
