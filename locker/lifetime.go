@@ -172,7 +172,7 @@ func (l *lockState) end(err error) *ending {
 	if l.done != nil {
 		close(l.done)
 	}
-	if l.after == nil && l.tracing == nil {
+	if l.after == nil && (l.tracing == nil || err == ErrReleased) { //nolint:errorlint // Lost is not called then
 		return nil
 	}
 	e := &ending{lock: l, tracing: l.tracing, err: err}

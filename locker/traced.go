@@ -67,7 +67,7 @@ func (t *tracing) renewed(l *lockState, ttl time.Duration, deadline time.Time, e
 func (l *lockState) releasedBy(err error, keep time.Time) {
 	l.mu.Lock()
 	l.answered = true // for a Trace that is added now
-	if traces := l.tracing; traces != nil {
+	if traces := l.tracing; traces.reportReleases() {
 		l.enqueue(report{run: func() {
 			for t := traces; t != nil; t = t.next {
 				t.released(l, err, keep)
@@ -76,6 +76,16 @@ func (l *lockState) releasedBy(err error, keep time.Time) {
 	}
 	l.mu.Unlock()
 	l.report(nil)
+}
+
+// reportReleases reports whether a Trace of t has a Released.
+func (t *tracing) reportReleases() bool {
+	for ; t != nil; t = t.next {
+		if t.trace.Released != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *tracing) released(l *lockState, err error, keep time.Time) {

@@ -62,21 +62,25 @@ func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
 	over := ctx.Err() != nil || req.Validate() != nil // the wrapped Locker says so
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := &heir{terms: terms{req.TTL, req.Fenced}}
-	l := c.lines[req.Name]
-	switch {
-	case l == nil:
-		l = &line{cohort: c, name: req.Name, leader: h, terms: h.terms}
-		c.lines[req.Name] = l
-	case over, l.ending, !l.terms.serve(h.terms):
-		return nil
-	default:
-		if h.ready, h.queued = make(chan struct{}), l.size; l.leader != nil {
-			h.queued++
-		}
-		l.push(h)
+	l, wants := c.lines[req.Name], terms{req.TTL, req.Fenced}
+	if l == nil {
+		made := new(struct { // one allocation for both
+			line line
+			heir heir
+		})
+		made.line = line{cohort: c, name: req.Name, leader: &made.heir, terms: wants}
+		made.heir = heir{line: &made.line, terms: wants}
+		c.lines[req.Name] = &made.line
+		return &made.heir
 	}
-	h.line = l
+	if over || l.ending || !l.terms.serve(wants) {
+		return nil
+	}
+	h := &heir{line: l, terms: wants, ready: make(chan struct{}), queued: l.size}
+	if l.leader != nil {
+		h.queued++
+	}
+	l.push(h)
 	return h
 }
 
