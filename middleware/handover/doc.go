@@ -27,16 +27,17 @@
 //     Deadline. If less than a quarter of it is left, the release is sent.
 //   - Fencing tokens increase with each Lock. They are reserved at the server, as many as
 //     microseconds have passed since the acquire (at least 16), so no token is further ahead of the
-//     server's clock than the first one. locker.State.Fence, as Inspect and Break return it, is at
-//     least every token of the hold that was or will be handed out. Tokens that are reserved and not
-//     used are nobody's.
+//     server's clock than the first one. The release that reserves them waits for the answer, a second
+//     at most. locker.State.Fence, as Inspect and Break return it, is at least every token of the hold
+//     that was or will be handed out. Tokens that are reserved and not used are nobody's.
 //   - A request waits in the line if it is exclusive, may wait, has no owner (in the Request or the
 //     ctx), MinHold or Resume, and asks for the TTL of the tenure, and for a fencing token only if the
 //     first request did. Other requests go to the wrapped Locker at once, and compete with the
 //     tenure there. A nested acquire fails with locker.ErrNested as it does without hand-overs.
-//   - A request gives up when its ctx ends or MaxWait has passed. The error matches
-//     locker.ErrNotAcquired, and names the holder if this process has the lock. One that gives up
-//     just when the lock is handed over to it gets the lock, and no error.
+//   - A request gives up when its ctx ends or MaxWait has passed. The error names the holder if this
+//     process has the lock. If another request asks the server, it is what that knows, as in the queue
+//     of middleware/retry: an outage is not reported as locker.ErrNotAcquired. One that gives up just
+//     when the lock is handed over to it gets the lock, and no error.
 //   - A lock whose Handle was asked for is released: another process may have resumed it. The Handle
 //     of a Lock that was released names no hold.
 //   - A hold that was converted is not handed over, nor any of a semaphore with several permits or of
@@ -56,14 +57,15 @@
 // has lost it, or after the first hand-over that follows if its holder had it for longer than that.
 //
 // While requests wait and nothing is handed over, the server is asked once a second, by a renewal
-// for what is left of the lease: the holder's lease lasts no longer because others wait.
+// for 1 ms, which changes nothing: the holder's lease lasts no longer because others wait.
 //
 // Inspect, and the refusals of other processes, name the first Note of a tenure.
 //
 // Renewals by the wrapped Locker's watchdog count for the tenure: watchdog.Config.MaxHold bounds the
 // time from the acquire at the server.
 //
-// With n processes that wait for one name, each waits for about n times Config.Tenure. A request that
-// waits in the line while another one asks the server reports an outage as "others of this process
-// are ahead": only the one that asks knows better.
+// With n processes that wait for one name, each waits for about n times Config.Tenure.
+//
+// A callback that blocks while its request is in the line, such as Trace.Waiting or Trace.Woken,
+// keeps the lock once it is handed over to that request.
 package handover
