@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
@@ -87,36 +88,51 @@ func handOverKeepsTheLease(t *caseT) {
 	t.OK(next.Release(t.Ctx), "Release of the next holder")
 }
 
-// breakEndsHandOvers hands a lock on and on, and ends the hold meanwhile: within 50 ms a release
-// returns ErrLost, and the next waiter acquires.
+// breakEndsHandOvers hands a lock to and fro between two requests, and ends the hold meanwhile: within 50
+// ms one of them acquires at the server.
 func breakEndsHandOvers(t *caseT) {
 	const most = 50 * time.Millisecond
 	l, req := t.handingOver(t.direct(), time.Hour), locker.Request{Name: t.Key(), TTL: long}
-	held, ended := t.acquire(l, req), time.Time{}
-	for i := range 100 {
-		waiter := t.wait(l, req)
-		pause(5 * time.Millisecond)
-		if i == 10 {
-			if _, ok := t.breaks(t.direct(), req.Name); !ok {
-				t.OK(held.Release(t.Ctx), "Release")
-				t.OK(t.got(waiter, "in the queue").Release(t.Ctx), "Release")
-				return
+	ctx, cancel := context.WithCancel(t.Ctx)
+	defer cancel()
+	acquired := make(chan struct{}, 1) // the first one after Break that was not handed over
+	var broken atomic.Bool
+	use := func() error {
+		for ctx.Err() == nil {
+			handed := false
+			lock, err := l.Acquire(locktrace.With(t.Ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
+				handed = info.By == locktrace.ByHandOver
+			}}), req)
+			if err != nil {
+				return err
 			}
-			ended = time.Now()
+			if broken.Load() && !handed {
+				select {
+				case acquired <- struct{}{}:
+				default:
+				}
+			}
+			pause(5 * time.Millisecond)
+			if err := lock.Release(t.Ctx); err != nil && !errors.Is(err, locker.ErrLost) {
+				return err
+			}
 		}
-		err := held.Release(t.Ctx)
-		held = t.got(waiter, "in the queue")
-		if !ended.IsZero() && errors.Is(err, locker.ErrLost) {
-			break
-		}
-		t.OK(err, "Release")
-		if !ended.IsZero() && time.Since(ended) > most {
-			t.Fatalf("the hold is handed over %v after Break", time.Since(ended))
+		return nil
+	}
+	users := []<-chan error{suite.Background(use), suite.Background(use)}
+	pause(100 * time.Millisecond)
+	began := time.Now()
+	broken.Store(true)
+	if _, ok := t.breaks(t.direct(), req.Name); ok {
+		t.Event(acquired, "an acquire at the server after Break")
+		if took := time.Since(began); took > most {
+			t.Errorf("the hold is handed over for %v after Break", took)
 		}
 	}
-	_, err := t.direct().Acquire(t.Ctx, locker.Request{Name: req.Name, TTL: long, NoWait: true})
-	t.Is(err, locker.ErrNotAcquired, "an acquire beside the holder after Break")
-	t.OK(held.Release(t.Ctx), "Release of the holder after Break")
+	cancel()
+	for _, user := range users {
+		t.OK(t.Result(user, "the end of the work"), "the work")
+	}
 }
 
 // pause waits for d, in fake time.
