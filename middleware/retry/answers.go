@@ -173,10 +173,6 @@ func (qs *queues) released(name string, leftHere bool, others lease.Others) {
 	if others == lease.OthersWoken && !q.fair {
 		q.notBefore = now.Add(minYield)
 	}
-	if pause := q.notBefore.Sub(now); pause > 0 {
-		q.startTimer(pause)
-		return
-	}
 	q.wakeLeaders(locktrace.ByRelease)
 }
 
@@ -187,7 +183,6 @@ func (q *queue) freed(now time.Time, leftHere, free bool) {
 	if q.known.here != nil { // until now
 		q.known = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
 	}
-	q.stopTimer()
 }
 
 // howLong returns how long attempts take.

@@ -91,8 +91,7 @@ type queue struct {
 	next     *waiter      // was woken by a release that is not answered yet, and that leaves the lock to it
 	unwoken  *wakingLease // the lease of the latest release that relied on a waiter here, until one begins to try
 
-	timer     *time.Timer // wakes the leaders; nil: it does not run
-	notBefore time.Time   // the leaders make no attempt
+	notBefore time.Time // the leaders make no attempt
 }
 
 // line is a list of waiters of one mode.
@@ -196,7 +195,6 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	}
 	if q.size == 0 {
 		delete(q.all.byName, q.name)
-		q.stopTimer()
 		if q.atServer && q.placed {
 			q.all.leavePlace(q.name)
 		}
@@ -281,11 +279,7 @@ func (q *queue) advance(entering *waiter) {
 			}
 			line.leader = leader
 			if leader != nil && leader != entering {
-				if now := time.Now(); q.inTurn(leader, now) && !q.all.closing { // the release of the holder wakes the leader
-					q.startTimer(q.turn.slackEnd().Sub(now))
-				} else {
-					leader.notify(locktrace.ByTurn)
-				}
+				leader.notify(locktrace.ByTurn)
 			}
 		}
 	}

@@ -47,11 +47,14 @@ func (q *queue) beginTurn(now time.Time, early bool) {
 	q.leftHere, q.free = false, false
 }
 
-// inTurn reports whether a waiter that becomes the leader need not send an attempt: this process
-// holds the lock in its turn, and the release wakes the leader. If the order is strict, this
-// process must have a place at the server, too. mu is held.
-func (q *queue) inTurn(leader *waiter, now time.Time) bool {
-	return leader.waitsItsTurn() && q.known.here != nil && now.Before(q.turn.slackEnd()) && (q.placed || !q.fair)
+// quietUntil returns the time until which leader sends no attempt unless a release of this process wakes
+// it: while others have their chance, or while this process holds the lock in its turn. If the order is
+// strict, this process must have a place at the server, too. mu is held.
+func (q *queue) quietUntil(leader *waiter) time.Time {
+	if leader.waitsItsTurn() && q.known.here != nil && (q.placed || !q.fair) && !q.all.closing {
+		return latest(q.notBefore, q.turn.slackEnd())
+	}
+	return q.notBefore
 }
 
 // next returns who is to try after the release of l, and own, the ID of this process if it has a
@@ -154,50 +157,4 @@ func (w *waiter) listens() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	return w.subscription().sub != nil
-}
-
-// startTimer starts the timer that wakes the leaders, unless it runs: at the end of a turn without
-// a release, or to try once others have had their chance. mu is held.
-func (q *queue) startTimer(after time.Duration) {
-	if q.timer == nil {
-		q.timer = time.AfterFunc(after, q.onTimer)
-	}
-}
-
-func (q *queue) onTimer() {
-	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
-	if q.timer == nil {
-		return // it was stopped
-	}
-	q.timer = nil
-	switch now := time.Now(); {
-	case now.Before(q.notBefore):
-		q.startTimer(q.notBefore.Sub(now))
-	case q.known.here != nil:
-		q.wakeLeaders(locktrace.ByTurn)
-	default:
-		q.wakeLeaders(locktrace.ByRelease)
-	}
-}
-
-func (q *queue) stopTimer() {
-	if q.timer != nil {
-		q.timer.Stop()
-		q.timer = nil
-	}
-}
-
-// pollTimes returns the bounds of when a leader asks the server though nothing wakes it. It polls
-// at rarely at the earliest. It sends nothing before notBefore, while other processes have their
-// chance, even if the lease ends.
-func (w *waiter) pollTimes(now time.Time) (rarely, notBefore time.Time) {
-	q := w.queue
-	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
-	rarely = now
-	if q.inTurn(w, now) {
-		rarely = q.turn.slackEnd()
-	}
-	return rarely, q.notBefore
 }

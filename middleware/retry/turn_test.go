@@ -219,6 +219,7 @@ func TestKeptLockIsPassedOn(t *testing.T) {
 		first := make(chan error, 1)
 		go func() {
 			lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+			elapse(ms / 10) // the second waits for the release, and then for its jitter
 			first <- errors.Join(err, lock.Release(t.Context()))
 		}()
 		elapse(ms)

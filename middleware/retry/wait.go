@@ -14,7 +14,7 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locktrace.ByTurn
 	for ; ; now = time.Now() {
-		next := a.place.next(now, due, end)
+		next, until := a.place.next(now, due, end)
 		switch next {
 		case stay:
 			if a.outsideQueue = a.attempts == 0 && a.enclosingHold() != nil; a.outsideQueue {
@@ -32,7 +32,7 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 			a.sent = now
 			return next, nil
 		}
-		e := a.expect(end)
+		e := a.expect(until, by, end)
 		if a.began.IsZero() {
 			a.began = now
 			a.traceWaiting(e.info(a, now))
@@ -51,13 +51,19 @@ type expected struct {
 	leads    bool
 	until    time.Time // when it asks again without a wake-up; zero: it does not
 	by       locktrace.WakeReason
+	due      bool // it was woken by that before, and only waits until then
 	tooLate  bool // to ask then
 }
 
-// expect says what to wait for. Only a leader asks again without a wake-up.
-func (a *acquisition) expect(end time.Time) (e expected) {
+// expect says what to wait for. Only a leader asks again without a wake-up: at until if it was woken by
+// the reason by before, or else at a time of its own.
+func (a *acquisition) expect(until time.Time, by locktrace.WakeReason, end time.Time) (e expected) {
 	a.watchClose()
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
+		return e
+	}
+	if e.due = !until.IsZero(); e.due {
+		e.until, e.by = until, by
 		return e
 	}
 	e.until, e.by = a.nextPoll()
@@ -94,7 +100,9 @@ func (a *acquisition) wakeUp(e expected) (by locktrace.WakeReason) {
 	case <-e.released:
 		by = locktrace.ByRelease
 	case <-tick:
-		by = e.by
+		if by = e.by; e.due {
+			return by
+		}
 	case <-a.ctx.Done():
 	}
 	if jitter := a.wakeJitter(); jitter > 0 && (by == locktrace.ByRelease || by == locktrace.ByLeaseEnd) {
@@ -138,8 +146,7 @@ func (a *acquisition) sleepUntilClose(d time.Duration) {
 // nextPoll is when a leader tries again without a wake-up: at the end of the policy's
 // pause, or of the lease.
 func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
-	rarely, notBefore := a.place.pollTimes(time.Now())
-	at, by = latest(a.pollAt, rarely), locktrace.ByBackoff
+	at, by = a.pollAt, locktrace.ByBackoff
 	if end := a.last.leaseEnd(); !end.IsZero() && (end.Before(at) || a.pollsRarely()) {
 		at = end
 		// else it is free, and kept for another
@@ -147,7 +154,7 @@ func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 			by = locktrace.ByLeaseEnd
 		}
 	}
-	return latest(at, notBefore), by
+	return at, by
 }
 
 // pollsRarely reports whether a leader tries again only when it is woken or the refusal says so: it

@@ -42,18 +42,18 @@ const (
 // leads reports whether w is the leader of its line.
 func (w *waiter) leads() bool { return w.queue.line(w.shared).leader == w }
 
-// next returns w's next step; after stay, it is called again when w is woken. due says that a leader
-// has a reason to send. end is the end of w's ctx.
-func (w *waiter) next(now time.Time, due bool, end time.Time) step {
+// next returns w's next step. After stay, it is called again when w is woken or, unless that is zero, at
+// until. due says that a leader has a reason to send. end is the end of w's ctx.
+func (w *waiter) next(now time.Time, due bool, end time.Time) (_ step, until time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	s := q.step(w, now, due)
+	s, until := q.step(w, now, due)
 	over := !end.IsZero() && !now.Before(end) // though ctx has not ended: its timer is late
 	if s != stay && (over || q.known.held != nil && q.timing.tooLate(now, end, 1)) {
-		return outOfTime
+		return outOfTime, time.Time{}
 	}
-	return s
+	return s, until
 }
 
 // begin is called at now, before w sends. The attempt covers all wake-ups until now, so begin
@@ -80,19 +80,19 @@ func (w *waiter) begin(s step, now time.Time) {
 	}
 }
 
-func (q *queue) step(w *waiter, now time.Time, due bool) step {
+func (q *queue) step(w *waiter, now time.Time, due bool) (_ step, until time.Time) {
 	switch {
-	case w.leads():
-		if due && !now.Before(q.notBefore) {
-			return send
+	case w.leads() && due:
+		if until = q.quietUntil(w); now.Before(until) {
+			return stay, until
 		}
-		return stay
-	case w.shared && q.admits(w) && !q.closed:
-		return send
-	case w.mayReenter:
-		return sendEarly
+		return send, time.Time{}
+	case !w.leads() && w.shared && q.admits(w) && !q.closed:
+		return send, time.Time{}
+	case !w.leads() && w.mayReenter:
+		return sendEarly, time.Time{}
 	default:
-		return stay
+		return stay, time.Time{}
 	}
 }
 
