@@ -106,12 +106,9 @@ func (w *waiter) record(o outcome, took time.Duration) {
 			w.unwoken = nil
 		}
 		q.timing = q.timing.add(took)
-		q.ordered = q.ordered || o.held.Ordered
-		if o.held.Queue {
-			q.atServer, q.fair = true, o.held.Fair
-			if !w.overlaps && !w.early { // else it says nothing of what the release left
-				q.leftHere, q.free = false, false
-			}
+		q.all.strategy.learn(o.held)
+		if o.held.Queue && !w.overlaps && !w.early { // else it says nothing of what the release left
+			q.vacancy = unclear
 		}
 	}
 	q.advance(w)
@@ -130,7 +127,7 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool) {
 		q.beginTurn(now, w.early)
 	}
 	if w.placed && !w.shared {
-		q.placed = w.passesOn && q.fair
+		q.placed = w.passesOn && q.all.strategy.fair
 	}
 	left := q.remove(w, true)
 	q.all.mu.Unlock()
@@ -160,26 +157,27 @@ func (q *queue) granted(lock *locker.Lock, note string, alone bool, w *waiter) {
 	q.learn(outcome{held: held, here: lock.Hold(), at: time.Now()}, w)
 }
 
-// released wakes the leaders of name's queue, if there is one: the lock may be free. leftHere and
-// others are of the release: whether it left the lock to this process, and what it found out. mu is
-// held.
-func (qs *queues) released(name string, leftHere bool, others lease.Others) {
+// released wakes the leaders of name's queue, if there is one: the lock may be free, as v says. others is
+// what the release found out. mu is held.
+func (qs *queues) released(name string, v vacancy, others lease.Others) {
 	q := qs.byName[name]
 	if q == nil {
 		return
 	}
 	now := time.Now()
-	q.freed(now, leftHere, leftHere || others == lease.OthersNone)
-	if others == lease.OthersWoken && !q.fair {
+	if v == unclear && others == lease.OthersNone {
+		v = vacant
+	}
+	q.freed(now, v)
+	if others == lease.OthersWoken && !qs.strategy.fair {
 		q.notBefore = now.Add(minYield)
 	}
 	q.wakeLeaders(locktrace.ByRelease)
 }
 
-// freed records that this process releases the lock: whether that leaves it to this process, and
-// whether it is probably free then. mu is held.
-func (q *queue) freed(now time.Time, leftHere, free bool) {
-	q.leftHere, q.free = leftHere, free
+// freed records that this process releases the lock, and what that says of it. mu is held.
+func (q *queue) freed(now time.Time, v vacancy) {
+	q.vacancy = v
 	if q.known.here != nil { // until now
 		q.known = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
 	}

@@ -23,7 +23,7 @@ type parkedSubscriptions struct {
 // park keeps the subscriptions of q for parkTime, and reports whether it did. It does not if the
 // last waiter gave up: a release would wake this process, where nobody waits. mu is held.
 func (qs *queues) park(q *queue, acquired bool) bool {
-	if !acquired || !q.atServer || q.subscriptions[0].sub == nil || len(qs.parked) >= maxParked {
+	if !acquired || !qs.strategy.queues || q.subscriptions[0].sub == nil || len(qs.parked) >= maxParked {
 		return false
 	}
 	for i := range q.subscriptions {
@@ -42,7 +42,7 @@ func (qs *queues) unpark(q *queue) {
 	if p := qs.parked[q.name]; p != nil {
 		p.timer.Stop()
 		delete(qs.parked, q.name)
-		q.subscriptions, q.atServer = p.subs, true
+		q.subscriptions = p.subs
 	}
 }
 

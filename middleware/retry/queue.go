@@ -33,10 +33,11 @@ type queues struct {
 	leaver   lease.Leaver // nil: a place at the server is left by a later command
 	reenters bool         // the owner of a lock is granted it again
 
-	mu     sync.Mutex
-	byName map[string]*queue
-	id     string // of the places at the server, one for each name
-	parked map[string]*parkedSubscriptions
+	mu       sync.Mutex
+	strategy strategy
+	byName   map[string]*queue
+	id       string // of the places at the server, one for each name
+	parked   map[string]*parkedSubscriptions
 
 	// places are until when this process may have a place at the server, of the names for which
 	// nobody waits any more.
@@ -56,6 +57,23 @@ func newQueues(inner locker.Locker) *queues {
 	}
 }
 
+// strategy is what refusals have said of the strategy. It is the same for all names.
+type strategy struct {
+	queues bool // there is a queue of waiters at the server
+	fair   bool // the order of that queue is strict
+	// ordered: the strategy decides between the modes, so that both lines of a queue have a leader.
+	// Otherwise a line has one while its first waiter entered before that of the other.
+	ordered bool
+}
+
+// learn keeps what a refusal says.
+func (s *strategy) learn(held *locker.ContentionError) {
+	s.ordered = s.ordered || held.Ordered
+	if held.Queue {
+		s.queues, s.fair = true, held.Fair
+	}
+}
+
 // queue holds those who acquire one name, in a line for each mode. Waiters are numbered in the
 // order in which they entered.
 type queue struct {
@@ -65,10 +83,6 @@ type queue struct {
 	entered int     // the number of the latest waiter
 	size    int
 
-	// ordered: the strategy decides between the modes (ContentionError.Ordered), so that both lines
-	// have a leader. Otherwise a line has one while its first waiter entered before that of the
-	// other.
-	ordered bool
 	// admitted is the last shared waiter that nobody exclusive is ahead of; nil: none.
 	admitted *waiter
 	// closed: of the shared waiters only the leader tries, until one has acquired the lock. It is
@@ -82,14 +96,11 @@ type queue struct {
 	// of the leaders; the second one is of shared requests if the strategy orders the modes
 	subscriptions [2]subscription
 
-	atServer bool         // there is a queue of waiters at the server
-	fair     bool         // the order of that queue is strict
-	turn     turn         // of this process
-	leftHere bool         // the latest release left the lock to this process, no attempt was refused since
-	free     bool         // leftHere, or nobody waits at the server: the lock is probably free
-	placed   bool         // this process may have a place there
-	next     *waiter      // was woken by a release that is not answered yet, and that leaves the lock to it
-	unwoken  *wakingLease // the lease of the latest release that relied on a waiter here, until one begins to try
+	placed  bool         // this process may have a place at the server
+	turn    turn         // of this process
+	vacancy vacancy      // since the latest release here
+	next    *waiter      // was woken by a release that is not answered yet, and that leaves the lock to it
+	unwoken *wakingLease // the lease of the latest release that relied on a waiter here, until one begins to try
 
 	notBefore time.Time // the leaders make no attempt
 }
@@ -122,7 +133,6 @@ func (qs *queues) enter(name string, since time.Time, shared bool, owner string)
 		q.all, q.name = qs, name
 		qs.byName[name] = q
 		q.placed = qs.takePlace(name)
-		q.atServer = q.placed
 		qs.unpark(q)
 	} else {
 		w = new(waiter)
@@ -195,7 +205,7 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	}
 	if q.size == 0 {
 		delete(q.all.byName, q.name)
-		if q.atServer && q.placed {
+		if q.all.strategy.queues && q.placed {
 			q.all.leavePlace(q.name)
 		}
 		if q.unwoken != nil {
@@ -214,7 +224,7 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	}
 	if w.shared && line.first == nil {
 		q.closed = false
-		if !acquired && q.ordered {
+		if !acquired && q.all.strategy.ordered {
 			left.subs[1] = q.subscriptions[1].drop() // the server would count a reader here
 		}
 	}
@@ -227,9 +237,9 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 func (q *queue) leaveLine(w *waiter, left *remains) {
 	switch {
 	case q.all.leaver == nil:
-	case w.shared && w.placed && q.ordered:
+	case w.shared && w.placed && q.all.strategy.ordered:
 		left.queue = q
-	case !w.shared && q.placed && (q.fair || q.ordered):
+	case !w.shared && q.placed && (q.all.strategy.fair || q.all.strategy.ordered):
 		left.queue, left.id, q.placed = q, q.all.id, false
 	}
 }
@@ -313,7 +323,7 @@ func (q *queue) open() {
 // modes.
 func (q *queue) admits(w *waiter) bool {
 	other := q.line(!w.shared).first
-	return q.ordered || other == nil || w.number < other.number
+	return q.all.strategy.ordered || other == nil || w.number < other.number
 }
 
 // wakeLeaders wakes the leaders.

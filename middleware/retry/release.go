@@ -56,7 +56,11 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, next *wa
 	if op.Waiter != "" && op.Next != lease.NextOther && err == nil {
 		l.relyOnWaiter()
 	}
-	qs.released(l.lock.Name(), op.Next == lease.NextOwn && err == nil, term.Others)
+	v := unclear
+	if op.Next == lease.NextOwn && err == nil {
+		v = leftHere
+	}
+	qs.released(l.lock.Name(), v, term.Others)
 }
 
 // Unwrap returns the strategy's Lease.

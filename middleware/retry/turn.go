@@ -23,6 +23,15 @@ const (
 	minYield = time.Millisecond
 )
 
+// vacancy is what a release of this process says of the lock until the next attempt is answered.
+type vacancy int
+
+const (
+	unclear  vacancy = iota // it may be anybody's
+	vacant                  // nobody waits at the server
+	leftHere                // nobody else was woken: it is left to this process
+)
+
 // turn is a turn of this process. The zero turn is over.
 type turn struct {
 	began time.Time
@@ -41,17 +50,17 @@ func (t turn) slackEnd() time.Time { return t.began.Add(longTurn + turnSlack) }
 // left the lock to this process: that turn goes on. So it does after an early attempt, which may be
 // a re-entry. mu is held.
 func (q *queue) beginTurn(now time.Time, early bool) {
-	if q.atServer && !q.leftHere && !early {
+	if q.all.strategy.queues && q.vacancy != leftHere && !early {
 		q.turn = turn{now, q.entered}
 	}
-	q.leftHere, q.free = false, false
+	q.vacancy = unclear
 }
 
 // quietUntil returns the time until which leader sends no attempt unless a release of this process wakes
 // it: while others have their chance, or while this process holds the lock in its turn. If the order is
 // strict, this process must have a place at the server, too. mu is held.
 func (q *queue) quietUntil(leader *waiter) time.Time {
-	if leader.waitsItsTurn() && q.known.here != nil && (q.placed || !q.fair) && !q.all.closing {
+	if leader.waitsItsTurn() && q.known.here != nil && (q.placed || !q.all.strategy.fair) && !q.all.closing {
 		return latest(q.notBefore, q.turn.slackEnd())
 	}
 	return q.notBefore
@@ -72,9 +81,9 @@ func (l *wakingLease) next(keeps bool) (own string, next lease.Next, woken *wait
 		return "", lease.NextFirst, nil
 	}
 	switch leader := q.line(false).leader; {
-	case keeps, leader == nil, !q.atServer, now.Before(q.notBefore):
+	case keeps, leader == nil, !qs.strategy.queues, now.Before(q.notBefore):
 		return "", lease.NextFirst, nil
-	case !q.fair && q.turn.serves(leader, now):
+	case !qs.strategy.fair && q.turn.serves(leader, now):
 		l.wakeBeforeRelease(leader, now)
 		return qs.id, lease.NextOwn, leader
 	}
@@ -85,7 +94,7 @@ func (l *wakingLease) next(keeps bool) (own string, next lease.Next, woken *wait
 // attempt then follows the release without waiting for the answer. mu is held.
 func (l *wakingLease) wakeBeforeRelease(leader *waiter, now time.Time) {
 	q := leader.queue
-	q.freed(now, true, true)
+	q.freed(now, leftHere)
 	q.next = leader
 	leader.overlaps = true // also of an attempt that is in flight
 	leader.notify(locktrace.ByRelease)
@@ -144,7 +153,7 @@ func (w *waiter) waiting(until time.Time) lease.Waiting {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	waiting := lease.Waiting{ID: q.all.id, Since: w.since, Until: until, Subscribed: w.subscription().sub != nil,
-		Free: q.free && !q.placed}
+		Free: q.vacancy != unclear && !q.placed}
 	if next := w.behind; next != nil && next.waitsItsTurn() {
 		waiting.Next = next.since
 	}

@@ -125,7 +125,7 @@ func (w *waiter) listen() (wake <-chan locktrace.WakeReason, released <-chan str
 
 // subscription is the one that w has as a leader. mu is held.
 func (w *waiter) subscription() *subscription {
-	if w.queue.ordered && w.shared {
+	if w.queue.all.strategy.ordered && w.shared {
 		return &w.queue.subscriptions[1]
 	}
 	return &w.queue.subscriptions[0]
