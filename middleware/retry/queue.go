@@ -118,13 +118,13 @@ func (qs *queues) hasWaiters(name string) bool {
 	return qs.byName[name] != nil
 }
 
-// enter takes a place at the end of name's queue, for an acquire that began at since.
-func (qs *queues) enter(name string, since time.Time, shared bool, owner string) *waiter {
+// enter takes a place at the end of name's queue, for an acquire that began to wait at since. alone: nobody
+// is ahead, and its first attempt begins at now. listens: there is a subscription for it.
+func (qs *queues) enter(name string, since time.Time, shared bool, owner string, now time.Time) (w *waiter, listens, alone bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	var w *waiter
 	q := qs.byName[name]
-	if q == nil {
+	if alone = q == nil; alone {
 		made := new(struct { // one allocation for both
 			queue  queue
 			waiter waiter
@@ -150,7 +150,10 @@ func (qs *queues) enter(name string, since time.Time, shared bool, owner string)
 	}
 	line.last = w
 	q.advance(w)
-	return w
+	if alone {
+		w.begin(send, now)
+	}
+	return w, w.subscription().sub != nil, alone
 }
 
 func (q *queue) line(shared bool) *line { return &q.lines[lineOf(shared)] }
@@ -163,8 +166,11 @@ func lineOf(shared bool) int {
 	return 0
 }
 
-// leave gives up the place. It may be called again.
+// leave gives up the place, unless w has left it.
 func (w *waiter) leave() {
+	if w.left { // only w's own goroutine sets it
+		return
+	}
 	q := w.queue
 	q.all.mu.Lock()
 	left := q.remove(w, false)
@@ -175,9 +181,6 @@ func (w *waiter) leave() {
 // remove takes w out, which has acquired the lock or given up. It returns what is to be closed
 // without mu, if w was the last one.
 func (q *queue) remove(w *waiter, acquired bool) (left remains) {
-	if w.left {
-		return left
-	}
 	w.left, w.won = true, acquired
 	line := q.line(w.shared)
 	if q.admitted == w {

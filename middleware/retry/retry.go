@@ -29,6 +29,7 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		return nil, wrap(req, err)
 	}
 	a := &acquisition{retrier: r, caller: ctx, ctx: ctx, req: req, start: time.Now()}
+	a.sent = a.start
 	if req.MaxWait > 0 {
 		bounded, cancel := context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 		defer cancel()
@@ -101,13 +102,15 @@ func (a *acquisition) turn() (lock *locker.Lock, err error) {
 	if waited = waited && w.ID == "" && !w.Quorum; waited { // before the request came here
 		a.start = w.Since
 	}
-	a.place = a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner())
+	place, listens, alone := a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner(), now)
+	a.place, a.waiting = place, waited || listens // or the name was contended a moment ago
 	defer a.place.leave()
-	a.waiting = waited || a.place.listens() // or the name was contended a moment ago
-	for entered := true; ; entered, now = false, time.Now() {
-		next, err := a.await(now, entered)
-		if err != nil || a.outsideQueue {
-			return nil, err
+	next, entered := send, true
+	for ; ; entered, now = false, time.Now() {
+		if !alone || !entered {
+			if next, err = a.await(now, entered); err != nil || a.outsideQueue {
+				return nil, err
+			}
 		}
 		lock, again, err := a.try(next == sendEarly)
 		if !again {

@@ -160,10 +160,3 @@ func (w *waiter) waiting(until time.Time) lease.Waiting {
 	q.placed, w.placed, w.passesOn = q.placed || !w.shared, true, !waiting.Next.IsZero()
 	return waiting
 }
-
-// listens reports whether w's queue has a subscription for its leader.
-func (w *waiter) listens() bool {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	return w.subscription().sub != nil
-}

@@ -14,7 +14,8 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locktrace.ByTurn
 	for ; ; now = time.Now() {
-		next, until := a.place.next(now, due, end)
+		traced := !a.began.IsZero() // then a callback runs before the attempt begins
+		next, until := a.place.next(now, due, !traced, end)
 		switch next {
 		case stay:
 			if a.outsideQueue = a.attempts == 0 && a.enclosingHold() != nil; a.outsideQueue {
@@ -24,11 +25,12 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 			why := a.expire()
 			return stay, a.giveUp(why)
 		default:
-			if a.traceWoken(by) {
+			if traced {
+				a.traceWoken(by)
 				a.waiting = a.waiting || next == send
-				now = time.Now() // a callback may have taken long
+				now = time.Now() // the callback may have taken long
+				a.place.beginAt(next, now)
 			}
-			a.place.begin(next, now)
 			a.sent = now
 			return next, nil
 		}
@@ -185,10 +187,10 @@ func (a *acquisition) traceWaiting(info locktrace.WaitingInfo) {
 	}
 }
 
-// traceWoken ends the wait that is traced. It returns false if there is none.
-func (a *acquisition) traceWoken(by locktrace.WakeReason) bool {
+// traceWoken ends the wait that is traced, if there is one.
+func (a *acquisition) traceWoken(by locktrace.WakeReason) {
 	if a.began.IsZero() {
-		return false
+		return
 	}
 	began := a.began
 	a.began = time.Time{}
@@ -196,5 +198,4 @@ func (a *acquisition) traceWoken(by locktrace.WakeReason) bool {
 		t.Woken(a.ctx, locktrace.WokenInfo{Name: a.req.Name, Mode: a.req.Mode.String(), By: by,
 			Waited: time.Since(began)})
 	}
-	return true
 }

@@ -43,8 +43,9 @@ const (
 func (w *waiter) leads() bool { return w.queue.line(w.shared).leader == w }
 
 // next returns w's next step. After stay, it is called again when w is woken or, unless that is zero, at
-// until. due says that a leader has a reason to send. end is the end of w's ctx.
-func (w *waiter) next(now time.Time, due bool, end time.Time) (_ step, until time.Time) {
+// until. due says that a leader has a reason to send. end is the end of w's ctx. If the next step is to
+// send, begins says that it begins now.
+func (w *waiter) next(now time.Time, due, begins bool, end time.Time) (_ step, until time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -53,15 +54,23 @@ func (w *waiter) next(now time.Time, due bool, end time.Time) (_ step, until tim
 	if s != stay && (over || q.known.held != nil && q.timing.tooLate(now, end, 1)) {
 		return outOfTime, time.Time{}
 	}
+	if begins && s != stay {
+		w.begin(s, now)
+	}
 	return s, until
 }
 
+// beginAt is begin for a caller without mu.
+func (w *waiter) beginAt(s step, now time.Time) {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	w.begin(s, now)
+}
+
 // begin is called at now, before w sends. The attempt covers all wake-ups until now, so begin
-// discards them.
+// discards them. mu is held.
 func (w *waiter) begin(s step, now time.Time) {
 	q := w.queue
-	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
 	w.asking, w.early, w.mayReenter, w.overlaps = true, s == sendEarly, false, q.next == w
 	q.silence = q.silence.begin(now)
 	if w.early {
