@@ -97,11 +97,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 	q.learn(o, w)
 	w.answered(time.Now())
 	q.closed = q.closed || w.shared
-	if o.held == nil {
-		if w.early { // whether its owner still holds the lock, the leader's next answer says
-			q.wakeLeaders(locktrace.ByTurn)
-		}
-	} else {
+	if o.held != nil {
 		if !w.overlaps {
 			w.unwoken = nil
 		}

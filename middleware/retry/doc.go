@@ -47,7 +47,7 @@
 //     reentrant ([lease.Reentrant]). A request with an owner ([locker.Request], [locker.WithOwner])
 //     makes an attempt at once when that owner is known to hold the lock: from a refusal of anyone
 //     in the queue, or from an acquire of this process while the queue had a waiter. After an error
-//     it waits until the first waiter is told again who holds the lock.
+//     the first waiter asks again, when the policy's pause ends, and its answer counts.
 //   - A request whose ctx carries a hold of the name that was acquired through this retry
 //     ([locker.Do], [locker.Lock.Context]) does not wait for itself: if it is refused, it fails
 //     with [locker.ErrNested]. If it would have to queue, it makes its attempt at once, outside the

@@ -32,6 +32,14 @@ func (q *queue) learn(o outcome, w *waiter) {
 	}
 }
 
+// wakeLeaders makes the leaders try, for w, whose early attempt failed with an error: their answer says
+// again whether its owner holds the lock.
+func (w *waiter) wakeLeaders() {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	w.queue.wakeLeaders(locktrace.ByBackoff)
+}
+
 // ownedBy reports whether o says that w's own owner holds the lock. That is no refusal of w if the
 // strategy is reentrant.
 func (w *waiter) ownedBy(o outcome) bool { return w.owner != "" && w.owner == o.owner() }

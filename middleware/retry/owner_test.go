@@ -159,6 +159,33 @@ func TestEarlyAttemptsAreFew(t *testing.T) {
 	})
 }
 
+// If the attempts of the owner that holds the lock fail, though the first waiter is answered, each makes at
+// most three in the time of the policy's pause: one for each answer to the first waiter.
+func TestEarlyErrorsArePaced(t *testing.T) {
+	bubbles(t, map[string]int{"one": 1, "a hundred": 100}, func(t *testing.T, s *server, n int) {
+		r := newReentrant(s, "me")
+		refuse := s.answer
+		s.answer = func(attempt int, req locker.Request) error {
+			if req.Owner == "me" {
+				return errCut
+			}
+			return refuse(attempt, req)
+		}
+		s.latency = ms
+		l := wrap(t, r, retry.Config{Policy: constant(250 * ms)})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		for range n {
+			s.begin(ctx, l, locker.Request{Owner: "me"})
+		}
+		check.Advance(10 * time.Second)
+		if got, most := len(s.times()), 3*40*(n+1); got > most {
+			t.Errorf("%d attempts in 10 s, want at most %d", got, most)
+		}
+		cancel()
+	})
+}
+
 // Many concurrent re-entries are not made one after the other.
 func TestManyEnterAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {

@@ -82,6 +82,8 @@ type acquisition struct {
 	before   outcome   // before an attempt that was cut off
 	policy   backoff.BackOff
 	pollAt   time.Time // the end of the policy's pause
+
+	leadersAt time.Time // when a waiter whose early attempt failed has the leaders try; zero: it does not
 }
 
 // queue acquires in its turn.
@@ -177,6 +179,9 @@ func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error)
 	}
 	now := time.Now()
 	err = a.judge(failed, now.Sub(a.sent), now)
+	if early && err == nil && a.last.held == nil {
+		a.leadersAt = a.pollAt
+	}
 	return nil, err == nil, err
 }
 

@@ -40,6 +40,10 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 			a.traceWaiting(e.info(a, now))
 		}
 		by, due = a.wakeUp(e), true
+		if !e.leads && !e.until.IsZero() && !time.Now().Before(e.until) {
+			a.leadersAt = time.Time{}
+			a.place.wakeLeaders()
+		}
 		if a.ctx.Err() != nil {
 			return stay, a.giveUp(ended(a.ctx, a.caller))
 		}
@@ -57,11 +61,12 @@ type expected struct {
 	tooLate  bool // to ask then
 }
 
-// expect says what to wait for. Only a leader asks again without a wake-up: at until if it was woken by
+// expect says what to wait for. Only a leader tries again without a wake-up: at until if it was woken by
 // the reason by before, or else at a time of its own.
 func (a *acquisition) expect(until time.Time, by locktrace.WakeReason, end time.Time) (e expected) {
 	a.watchClose()
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
+		e.until = a.leadersAt
 		return e
 	}
 	if e.due = !until.IsZero(); e.due {
