@@ -153,10 +153,10 @@ func (q *queue) granted(lock *locker.Lock, note string, alone bool, w *waiter) {
 	q.learn(outcome{held: held, here: lock.Hold(), at: time.Now()}, w)
 }
 
-// released wakes the leaders of name's queue, if there is one: the lock may be free, as v says. others is
-// what the release found out. mu is held.
-func (qs *queues) released(name string, v vacancy, others lease.Others) {
-	q := qs.byName[name]
+// released wakes the leaders of the queue of lock's name, if there is one: the lock may be free, as v
+// says. others is what the release found out. mu is held.
+func (qs *queues) released(lock lease.Hold, v vacancy, others lease.Others) {
+	q := qs.byName[lock.Name()]
 	if q == nil {
 		return
 	}
@@ -164,18 +164,19 @@ func (qs *queues) released(name string, v vacancy, others lease.Others) {
 	if v == unclear && others == lease.OthersNone {
 		v = vacant
 	}
-	q.freed(now, v)
+	q.freed(lock, now, v)
 	if others == lease.OthersWoken && !qs.strategy.fair {
 		q.notBefore = now.Add(minYield)
 	}
 	q.wakeLeaders(locktrace.ByRelease)
 }
 
-// freed records that this process releases the lock, and what that says of it. mu is held.
-func (q *queue) freed(now time.Time, v vacancy) {
+// freed records that this process releases lock, and what that says of it. mu is held.
+func (q *queue) freed(lock lease.Hold, now time.Time, v vacancy) {
 	q.vacancy = v
-	if q.known.here != nil { // until now
-		q.known = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
+	if was := q.known; was.here != nil || q.all.reenters && was.owner() != "" && was.owner() == lock.Owner() {
+		held := &locker.ContentionError{Name: q.name, Owner: was.held.Owner, Note: was.held.Note}
+		q.known = outcome{held: held, assumed: true, at: now} // held until now
 	}
 }
 
@@ -186,19 +187,19 @@ func (w *waiter) howLong() timing {
 	return w.queue.timing
 }
 
-// latest returns the later of own, which is w's own outcome, and the one that was recorded last,
-// unless that says that w's own owner holds the lock and w may be able to enter again, or the
-// holder may be an attempt of w, by its history h. If there is neither and others are ahead, or
-// were all the time, the lock counts as held by them. outage is how long the queue has waited for
-// an answer, if that outcome is too old for it: zero if it is not.
+// latest returns the later of own, which is w's own outcome, and q.known. It ignores q.known if that
+// names w's owner and the strategy is reentrant, or if the holder may be an unanswered attempt of w, by
+// its history h. If there is neither and others are ahead, or were all the time, the lock counts as
+// held by them. outage is for how long the queue has waited for an answer, or zero if the outcome is not
+// too old for that.
 func (w *waiter) latest(own outcome, h history, now time.Time) (o outcome, outage time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	o = own
 	switch {
-	case w.ownedBy(q.known) && (q.all.reenters || h.maySee(q.known)):
-	case q.known.held != nil && q.known.owner() == "" && q.known.here == nil && !q.known.assumed && h.maySee(q.known):
+	case q.all.reenters && w.ownedBy(q.known):
+	case h.maySee(q.known) && w.mayBeHolder(q.known):
 	case q.known.at.After(own.at):
 		o = q.known
 	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) && !h.unknown && !w.behindItself():

@@ -18,16 +18,16 @@ const expirySlack = time.Millisecond
 type outcome struct {
 	held    *locker.ContentionError
 	here    lease.Hold // the holder, if it is a request of this process
-	assumed bool       // no answer said so: others are ahead in the queue, or one of them held it before
+	assumed bool       // no answer said so: others are ahead in the queue, or held has released it
 	err     error
 	others  bool // it is of an attempt of another request
 	at      time.Time
 }
 
-// owner returns the owner that is known to hold the lock; "": none is known. One whose minimum hold
-// lasts holds it no more.
+// owner returns the owner that is known to hold the lock; "": none is known. One that has released it
+// holds it no more, even if its minimum hold lasts.
 func (o outcome) owner() string {
-	if o.held == nil || o.held.Released {
+	if o.held == nil || o.held.Released || o.assumed {
 		return ""
 	}
 	return o.held.Owner

@@ -44,6 +44,19 @@ func (w *waiter) wakeLeaders() {
 // strategy is reentrant.
 func (w *waiter) ownedBy(o outcome) bool { return w.owner != "" && w.owner == o.owner() }
 
+// mayBeHolder reports whether an unanswered attempt of w may be the holder that o is about, or hold the
+// lock beside it: o names w's owner, or nobody.
+func (w *waiter) mayBeHolder(o outcome) bool {
+	switch {
+	case o.held == nil:
+		return false
+	case o.held.Owner != "":
+		return w.owner == o.held.Owner && (w.queue.all.reenters || !o.assumed)
+	default:
+		return o.here == nil && !o.assumed
+	}
+}
+
 // behindItself reports whether w may wait for its own owner, though nobody has said so: another request
 // of that owner is in the queue, and may have acquired the lock.
 func (w *waiter) behindItself() bool {

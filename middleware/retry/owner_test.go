@@ -249,3 +249,68 @@ func TestOwnerIsNotRefusedBehindItself(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnerIsNotRefusedByItsRelease checks that a request does not end as "held by another" because another
+// hold of its owner was released: its own attempts, of unknown outcome, may have acquired the lock beside
+// that.
+func TestOwnerIsNotRefusedByItsRelease(t *testing.T) {
+	bubbles(t, map[string]int{"one attempt": 1, "two attempts": 2}, func(t *testing.T, s *server, attempts int) {
+		r, sent, silent := newReentrant(s, "me"), 0, false
+		l := wrap(t, reentering{locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			switch {
+			case req.Note != "unanswered" && !silent:
+				return r.Acquire(ctx, req)
+			case sent < attempts-1:
+				sent++
+				return nil, errUnknown
+			}
+			<-ctx.Done()
+			return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+		})}, retry.Config{Policy: constant(time.Minute)})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		unanswered := s.begin(t.Context(), l, locker.Request{Owner: "me", Note: "unanswered", MaxWait: 50 * ms})
+		elapse(10 * ms)
+		other := s.begin(t.Context(), l, locker.Request{Owner: "me", NoWait: true})
+		other.mustLock(t)
+		silent = true
+		elapse(10 * ms)
+		check.OK(t, other.lock.Release(t.Context()))
+		check.Advance(100 * ms)
+		match(t, unanswered.err, []error{locker.ErrUnknownOutcome, locker.ErrMaxWait}, []error{locker.ErrNotAcquired})
+		cancel()
+	})
+}
+
+// TestOwnerDoesNotPassTheQueue checks that an owner that has released the lock does not acquire it again
+// ahead of a waiter that refusals told of that owner.
+func TestOwnerDoesNotPassTheQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub, s.latency = true, ms
+		s.answer = func(_ int, req locker.Request) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for h := range s.held[name] {
+				if h.owner != req.Owner {
+					return &locker.ContentionError{Name: name, Owner: h.owner, Jitter: 5 * ms}
+				}
+			}
+			return nil
+		}
+		l := wrap(t, reentering{s}, retry.Config{})
+		me := locker.Request{Name: name, Owner: "me"}
+		lock := locker.Must(l.Acquire(t.Context(), me))
+		rival := s.begin(t.Context(), l, locker.Request{Owner: "rival"})
+		elapse(2 * ms)
+		check.OK(t, lock.Release(t.Context()))
+		again := s.begin(t.Context(), l, me)
+		elapse(100 * ms)
+		rival.mustLock(t)
+		if again.done {
+			t.Errorf("the owner returned with %v, %v", again.lock, again.err)
+		}
+		check.OK(t, rival.lock.Release(t.Context()))
+		check.Advance(time.Second)
+		again.mustLock(t)
+	})
+}

@@ -60,7 +60,7 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, next *wa
 	if op.Next == lease.NextOwn && err == nil {
 		v = leftHere
 	}
-	qs.released(l.lock.Name(), v, term.Others)
+	qs.released(l.lock, v, term.Others)
 }
 
 // Unwrap returns the strategy's Lease.

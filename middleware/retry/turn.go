@@ -94,7 +94,7 @@ func (l *wakingLease) next(keeps bool) (own string, next lease.Next, woken *wait
 // attempt then follows the release without waiting for the answer. mu is held.
 func (l *wakingLease) wakeBeforeRelease(leader *waiter, now time.Time) {
 	q := leader.queue
-	q.freed(now, leftHere)
+	q.freed(l.lock, now, leftHere)
 	q.next = leader
 	leader.overlaps = true // also of an attempt that is in flight
 	leader.notify(locktrace.ByRelease)
