@@ -46,8 +46,9 @@
 //   - A nested acquire does not wait behind requests that wait for its own lock, if the strategy is
 //     reentrant ([lease.Reentrant]). A request with an owner ([locker.Request], [locker.WithOwner])
 //     makes an attempt at once when that owner is known to hold the lock: from a refusal of anyone
-//     in the queue, or from an acquire of this process while the queue had a waiter. After an error
-//     the first waiter asks again, when the policy's pause ends, and its answer counts.
+//     in the queue, or from an acquire of this process while others waited. If it is not known to
+//     hold it when the request enters, the first waiter asks: at once, or 250 ms after its latest
+//     answer. After an error it asks when the policy's pause ends.
 //   - A request whose ctx carries a hold of the name that was acquired through this retry
 //     ([locker.Do], [locker.Lock.Context]) does not wait for itself: if it is refused, it fails
 //     with [locker.ErrNested]. If it would have to queue, it makes its attempt at once, outside the

@@ -1,10 +1,16 @@
 package retry
 
 import (
+	"time"
+
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
+
+// ownerPoll is the minimum time between an answer and the attempt that a leader makes because a request
+// with an owner has entered.
+const ownerPoll = 250 * time.Millisecond
 
 // reenters reports whether l grants a lock again to the owner that holds it.
 func reenters(l locker.Locker) bool {
@@ -32,12 +38,34 @@ func (q *queue) learn(o outcome, w *waiter) {
 	}
 }
 
-// wakeLeaders makes the leaders try, for w, whose early attempt failed with an error: their answer says
-// again whether its owner holds the lock.
-func (w *waiter) wakeLeaders() {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	w.queue.wakeLeaders(locktrace.ByBackoff)
+// question is when a waiter has the leaders try, because it needs to know whether its owner holds the lock.
+// An answer after since will do. The zero question is none.
+type question struct{ at, since time.Time }
+
+// question returns that of w, which enters at now and has an owner: it may have acquired the lock in another
+// process since the latest answer.
+func (w *waiter) question(now time.Time) question {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	switch {
+	case w.mayReenter, w.leads(), q.known.heldHere(now):
+		return question{}
+	case q.known.at.IsZero(): // the first answer is on its way
+		return question{now.Add(ownerPoll), now}
+	default:
+		return question{latest(now, q.known.at.Add(ownerPoll)), now}
+	}
+}
+
+// ask makes the leaders try, unless one has been answered since.
+func (w *waiter) ask(since time.Time) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	if q.known.held == nil || !q.known.at.After(since) {
+		q.wakeLeaders(locktrace.ByBackoff)
+	}
 }
 
 // ownedBy reports whether o says that w's own owner holds the lock. That is no refusal of w if the

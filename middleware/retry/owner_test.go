@@ -122,6 +122,32 @@ func TestOwnerComesToHold(t *testing.T) {
 	})
 }
 
+// An owner may acquire the lock elsewhere and then again here, where the first waiter asks rarely.
+func TestOwnerHoldsElsewhere(t *testing.T) {
+	bubbles(t, map[string]time.Duration{"long ago": 10 * time.Second, "just now": 10 * ms, "before the answer": 0}, func(t *testing.T, s *server, after time.Duration) {
+		r := newReentrant(s, "other")
+		s.latency = ms
+		l := wrap(t, r, retry.Config{Policy: constant(time.Hour)})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		elapse(after)
+		for range 10 {
+			s.begin(ctx, l, locker.Request{Owner: "another"})
+		}
+		elapse(10 * ms)
+		r.set("me", nil)
+		mine := s.begin(t.Context(), l, locker.Request{Owner: "me"})
+		check.Advance(300 * ms)
+		if mine.lock == nil {
+			t.Errorf("Acquire: returned %v, %v; want a lock", mine.done, mine.err)
+		}
+		if got := len(s.times()); got > 5 {
+			t.Errorf("%d attempts, want at most 5", got)
+		}
+		cancel()
+	})
+}
+
 // Only requests of the owner that holds the lock try before their turn, and in an outage the first
 // waiter asks for them.
 func TestEarlyAttemptsAreFew(t *testing.T) {

@@ -233,17 +233,18 @@ func TestOwnerTriesFirst(t *testing.T) {
 		name     string
 		request  func(context.Context) (context.Context, locker.Request)
 		reenters bool
-		early    bool
+		early    bool // it tries before its turn
+		asks     bool // the first waiter asks for it
 	}{
-		{"of the holder, in the request", own, true, true},
+		{"of the holder, in the request", own, true, true, false},
 		{"of the holder, in ctx", func(ctx context.Context) (context.Context, locker.Request) {
 			return locker.WithOwner(ctx, holder), locker.Request{}
-		}, true, true},
+		}, true, true, false},
 		{"of another", func(ctx context.Context) (context.Context, locker.Request) {
 			return ctx, locker.Request{Owner: "another"}
-		}, true, false},
-		{"without one", func(ctx context.Context) (context.Context, locker.Request) { return ctx, locker.Request{} }, true, false},
-		{"of the holder, not reentrant", own, false, false},
+		}, true, false, true},
+		{"without one", func(ctx context.Context) (context.Context, locker.Request) { return ctx, locker.Request{} }, true, false, false},
+		{"of the holder, not reentrant", own, false, false, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -265,6 +266,9 @@ func TestOwnerTriesFirst(t *testing.T) {
 				}
 				equal(t, "attempts", s.notes(), want)
 				elapse(time.Second)
+				if tt.asks {
+					want = append(want, "stranger")
+				}
 				equal(t, "attempts", s.notes(), want)
 				s.free(h)
 				elapse(time.Minute)

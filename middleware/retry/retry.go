@@ -82,8 +82,7 @@ type acquisition struct {
 	before   outcome   // before an attempt that was cut off
 	policy   backoff.BackOff
 	pollAt   time.Time // the end of the policy's pause
-
-	leadersAt time.Time // when a waiter whose early attempt failed has the leaders try; zero: it does not
+	question question  // of a waiter that does not lead
 }
 
 // queue acquires in its turn.
@@ -107,6 +106,9 @@ func (a *acquisition) turn() (lock *locker.Lock, err error) {
 	place, listens, alone := a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner(), now)
 	a.place, a.waiting = place, waited || listens // or the name was contended a moment ago
 	defer a.place.leave()
+	if !alone && a.queues.reenters && place.owner != "" {
+		a.question = place.question(now)
+	}
 	next, entered := send, true
 	for ; ; entered, now = false, time.Now() {
 		if !alone || !entered {
@@ -180,7 +182,7 @@ func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error)
 	now := time.Now()
 	err = a.judge(failed, now.Sub(a.sent), now)
 	if early && err == nil && a.last.held == nil {
-		a.leadersAt = a.pollAt
+		a.question = question{a.pollAt, now}
 	}
 	return nil, err == nil, err
 }

@@ -41,8 +41,8 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 		}
 		by, due = a.wakeUp(e), true
 		if !e.leads && !e.until.IsZero() && !time.Now().Before(e.until) {
-			a.leadersAt = time.Time{}
-			a.place.wakeLeaders()
+			a.place.ask(a.question.since)
+			a.question = question{}
 		}
 		if a.ctx.Err() != nil {
 			return stay, a.giveUp(ended(a.ctx, a.caller))
@@ -66,7 +66,7 @@ type expected struct {
 func (a *acquisition) expect(until time.Time, by locktrace.WakeReason, end time.Time) (e expected) {
 	a.watchClose()
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
-		e.until = a.leadersAt
+		e.until = a.question.at
 		return e
 	}
 	if e.due = !until.IsZero(); e.due {
