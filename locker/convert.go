@@ -19,7 +19,7 @@ func (l *lockState) Upgrade(ctx context.Context) error {
 // convert runs one conversion at a time. If replies arrived in another order than the server
 // executed the commands, the Lock would be left in the wrong mode.
 func (l *lockState) convert(ctx context.Context, name string, to Mode) error {
-	if ctx != nil {
+	if ctx != nil && l.valid() {
 		done, err := l.beginConversion(ctx)
 		if err != nil {
 			return opError(name, l.Name(), err)

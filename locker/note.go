@@ -14,7 +14,7 @@ func (l *lockState) SetNote(ctx context.Context, note string) error {
 	if len(note) > MaxNameLen {
 		invalid = driver.Invalid("Lock.SetNote note", fmt.Sprintf("%d bytes", len(note)), "at most 1024 bytes")
 	}
-	if ctx != nil && invalid == nil {
+	if ctx != nil && invalid == nil && l.valid() {
 		done, err := l.beginConversion(ctx)
 		if err != nil {
 			return opError("note", l.Name(), err)

@@ -17,6 +17,27 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
+// The nil and the zero Lock share a state. Their methods do not wait for one another.
+func TestLockOfNothingAtOnce(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			var lock *locker.Lock
+			for range 300 {
+				check.Error(t, "Upgrade", lock.Upgrade(ended), locker.ErrNotHeld)
+				check.Error(t, "Downgrade", new(locker.Lock).Downgrade(ended), locker.ErrNotHeld)
+				check.Error(t, "SetNote", lock.SetNote(ended, "x"), locker.ErrNotHeld)
+				<-lock.Done()
+				lock.Hold().MarkLost(nil)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // Every method at once, for the race detector. Whatever the order, the lock ends once, with one
 // reason, and each callback is told once or taken back.
 func TestLockAllAtOnce(t *testing.T) {
