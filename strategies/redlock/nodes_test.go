@@ -46,6 +46,30 @@ type counted struct{ locker.Locker }
 
 func (counted) Permits() int { return 1 }
 
+// reenters is a Locker of a reentrant strategy.
+type reenters struct{ locker.Locker }
+
+func (reenters) Reenters() bool { return true }
+
+// A quorum is reentrant if its nodes are, even if the middleware around one hides that.
+func TestReenters(t *testing.T) {
+	t.Parallel()
+	for what, want := range map[string]bool{"no": false, "all": true, "one is hidden": true} {
+		nodes := lockers(3)
+		for i := range nodes {
+			if want && (i > 0 || what == "all") {
+				nodes[i] = wraps{reenters{nodes[i]}}
+			}
+		}
+		if got := locker.Must(redlock.New(nodes, redlock.Config{})).Reenters(); got != want {
+			t.Errorf("%s: Reenters returned %v", what, got)
+		}
+	}
+	if new(redlock.Locker).Reenters() {
+		t.Error("the zero Locker is reentrant")
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	once := lockertest.New()

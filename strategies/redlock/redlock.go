@@ -81,10 +81,13 @@ func checkNodes(nodes []locker.Locker) error {
 	return nil
 }
 
-// Reenters implements lease.Reentrant. The nodes are of one strategy.
+// Reenters implements lease.Reentrant. The nodes are of one strategy, but the middleware around one may
+// hide it.
 func (l *Locker) Reenters() bool {
-	r, ok := locker.As[lease.Reentrant](l.nodes[0].inner)
-	return ok && r.Reenters()
+	return slices.ContainsFunc(l.nodes, func(n *quorumNode) bool {
+		r, ok := locker.As[lease.Reentrant](n.inner)
+		return ok && r.Reenters()
+	})
 }
 
 // same reports whether two Lockers are one, as far as they can be compared.
