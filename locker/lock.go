@@ -24,7 +24,7 @@ type Lock struct {
 	state atomic.Pointer[lockState] // nil in the zero Lock; printers do not follow it
 }
 
-// notHeld is what the nil and the zero Lock refer to. It never was a hold.
+// notHeld is what all nil and zero Locks refer to. It never was a hold.
 var notHeld = &lockState{err: ErrNotHeld}
 
 // load returns what l refers to.

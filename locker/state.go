@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// lockState is what a Lock refers to, and its lease.Hold. It outlives a Lock that the program has
-// forgotten: strategies, middleware and timers act on it, which does not keep the Lock.
+// lockState is what a Lock refers to, and its lease.Hold. Strategies, middleware and timers keep it
+// and not the Lock, so that a Lock that the program has forgotten is garbage-collected.
 type lockState struct {
-	hidden atomic.Pointer[hidden] // nil: it never was a hold
+	hidden atomic.Pointer[hidden] // nil in notHeld
 
 	name  string
 	ttl   time.Duration
@@ -71,7 +71,7 @@ type hidden struct {
 	lease lease.Lease // guarded by lockState.mu
 }
 
-// valid reports whether it is or was a hold.
+// valid reports whether l is or was a hold. Only notHeld never was.
 func (l *lockState) valid() bool { return l.hidden.Load() != nil }
 
 // tokened returns the strategy's Lease, before any wrapper, if its token changes.

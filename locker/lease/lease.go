@@ -128,7 +128,7 @@ type Queueing interface {
 // request does not wait in a queue behind requests that wait for its own owner, and middleware/handover
 // does not hand its locks over.
 type Reentrant interface {
-	// Reenters reports whether it does.
+	// Reenters reports whether the Locker does so.
 	Reenters() bool
 }
 

@@ -140,8 +140,8 @@ func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone boo
 	}
 }
 
-// granted keeps that a request of this process, w or one outside the queue, has the lock, alone or with
-// others.
+// granted records that a request of this process has acquired the lock: w, or one outside the queue
+// if w is nil. alone says that nobody else can hold it.
 func (q *queue) granted(lock *locker.Lock, note string, alone bool, w *waiter) {
 	q.silence = q.silence.answer(time.Now())
 	if !alone {
@@ -187,11 +187,11 @@ func (w *waiter) howLong() timing {
 	return w.queue.timing
 }
 
-// latest returns the later of own, which is w's own outcome, and q.known. It ignores q.known if that
-// names w's owner and the strategy is reentrant, or if the holder may be an unanswered attempt of w, by
-// its history h. If there is neither and others are ahead, or were all the time, the lock counts as
-// held by them. outage is for how long the queue has waited for an answer, or zero if the outcome is not
-// too old for that.
+// latest returns the later of own, which is w's own outcome, and q.known. It ignores q.known if
+// that names w's owner and the strategy is reentrant, or if the holder may be an unanswered attempt
+// of w, by its history h. If there is neither and others are ahead, or were all the time, the lock
+// counts as held by them. outage is for how long the queue has waited for an answer, or zero if the
+// outcome is not too old for that.
 func (w *waiter) latest(own outcome, h history, now time.Time) (o outcome, outage time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()

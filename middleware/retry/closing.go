@@ -16,7 +16,8 @@ func (r *retrier) onClose(f func()) (stop func() bool) {
 	return func() bool { return true }
 }
 
-// watchClose makes Close wake all queues, for as long as there is one.
+// watchClose makes Close wake all queues, unless it does already. The watch ends with the last
+// queue.
 func (r *retrier) watchClose() {
 	qs := r.queues
 	qs.mu.Lock()
@@ -40,7 +41,8 @@ func (r *retrier) watchClose() {
 	}
 }
 
-// endWatch returns what ends the wake-up by Close; nil if it was not asked for. mu is held.
+// endWatch records that the watch for Close ends. It returns the function that ends it, to be
+// called without mu; nil if there is none, or watchClose is still beginning it. mu is held.
 func (qs *queues) endWatch() (unwatch func() bool) {
 	if qs.unwatch != nil {
 		unwatch, qs.unwatch, qs.watched = qs.unwatch, nil, false

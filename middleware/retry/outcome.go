@@ -24,8 +24,8 @@ type outcome struct {
 	at      time.Time
 }
 
-// owner returns the owner that is known to hold the lock; "": none is known. One that has released it
-// holds it no more, even if its minimum hold lasts.
+// owner returns the owner that is known to hold the lock; "": none is known. One that has released
+// it holds it no more, even if its minimum hold lasts.
 func (o outcome) owner() string {
 	if o.held == nil || o.held.Released || o.assumed {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// ownerPoll is the minimum time between an answer and the attempt that a leader makes because a request
-// with an owner has entered.
+// ownerPoll is the minimum time between the latest answer and an attempt that a leader makes
+// because a request with an owner has entered.
 const ownerPoll = 250 * time.Millisecond
 
 // reenters reports whether l grants a lock again to the owner that holds it.
@@ -18,9 +18,9 @@ func reenters(l locker.Locker) bool {
 	return ok && r.Reenters()
 }
 
-// learn stores o for all waiters, by an attempt of w or, if that is nil, by one outside the queue. If o
-// names an owner that was not known to hold the lock, the others of that owner try before their turn.
-// mu is held.
+// learn stores o, the outcome of an attempt of w, or, if w is nil, of one outside the queue. If o
+// names another owner than the outcome before, the other waiters of that owner try before their
+// turn. mu is held.
 func (q *queue) learn(o outcome, w *waiter) {
 	before := q.known.owner()
 	q.known = o
@@ -72,8 +72,8 @@ func (w *waiter) ask(since time.Time) {
 // strategy is reentrant.
 func (w *waiter) ownedBy(o outcome) bool { return w.owner != "" && w.owner == o.owner() }
 
-// mayBeHolder reports whether an unanswered attempt of w may be the holder that o is about, or hold the
-// lock beside it: o names w's owner, or nobody.
+// mayBeHolder reports whether an unanswered attempt of w may be the holder that o is about, or hold
+// the lock beside it: o names w's owner, or nobody.
 func (w *waiter) mayBeHolder(o outcome) bool {
 	switch {
 	case o.held == nil:
@@ -85,8 +85,8 @@ func (w *waiter) mayBeHolder(o outcome) bool {
 	}
 }
 
-// behindItself reports whether w may wait for its own owner, though nobody has said so: another request
-// of that owner is in the queue, and may have acquired the lock.
+// behindItself reports whether w may be waiting for its own owner, though no answer named that:
+// another request of the owner is in the queue, and may have acquired the lock.
 func (w *waiter) behindItself() bool {
 	if w.owner == "" || !w.queue.all.reenters {
 		return false

@@ -235,8 +235,8 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	return left
 }
 
-// leaveLine is called when w, the last waiter of its line, has given up: the server would keep others
-// from the lock for it. mu is held.
+// leaveLine is called when w, the last waiter of its line, has given up: the server would keep
+// others from the lock for it. mu is held.
 func (q *queue) leaveLine(w *waiter, left *remains) {
 	switch {
 	case q.all.leaver == nil:
@@ -266,7 +266,8 @@ func (r remains) close() {
 	}
 }
 
-// tryAgain makes the leaders of name's queue try again: they may have lost their place at the server.
+// tryAgain makes the leaders of name's queue try again: they may have lost their place at the
+// server.
 func (qs *queues) tryAgain(name string) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

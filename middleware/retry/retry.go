@@ -169,8 +169,8 @@ func (a *acquisition) owner() string {
 	return owner
 }
 
-// try makes one attempt; again: it is not final. An early one is for the owner that holds the lock. If
-// it is refused, it must leave nothing that keeps those ahead from the lock.
+// try makes one attempt; again: it is not final. An early one is for the owner that holds the lock.
+// If it is refused, it must leave nothing that keeps those ahead from the lock.
 func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error) {
 	ctx, req := a.attemptContext(early), a.req
 	req.NoWait = early || req.NoWait
