@@ -99,7 +99,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 	q.closed = q.closed || w.shared
 	if o.held != nil {
 		if !w.overlaps {
-			w.unwoken = nil
+			w.owedWake = nil
 		}
 		q.timing = q.timing.add(took)
 		q.all.strategy.learn(o.held)
@@ -114,7 +114,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 func (w *waiter) acquired(lock *locker.Lock, note string, alone bool) {
 	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
-	w.unwoken = nil
+	w.owedWake = nil
 	w.answered(now)
 	if q.size > 1 {
 		q.granted(lock, note, alone, w)

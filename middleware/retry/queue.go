@@ -96,11 +96,11 @@ type queue struct {
 	// of the leaders; the second one is of shared requests if the strategy orders the modes
 	subscriptions [2]subscription
 
-	placed  bool         // this process may have a place at the server
-	turn    turn         // of this process
-	vacancy vacancy      // since the latest release here
-	next    *waiter      // was woken by a release that is not answered yet, and that leaves the lock to it
-	unwoken *wakingLease // the lease of the latest release that relied on a waiter here, until one begins to try
+	placed   bool         // this process may have a place at the server
+	turn     turn         // of this process
+	vacancy  vacancy      // since the latest release here
+	next     *waiter      // was woken by a release that is not answered yet, and that leaves the lock to it
+	owedWake *wakingLease // the lease of the latest release that relied on a waiter here, until one begins to try
 
 	notBefore time.Time // the leaders make no attempt
 }
@@ -200,8 +200,8 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	if !acquired && line.first == nil {
 		q.leaveLine(w, &left)
 	}
-	if w.unwoken != nil && q.unwoken == nil {
-		q.unwoken = w.unwoken // it gives up without an answer
+	if w.owedWake != nil && q.owedWake == nil {
+		q.owedWake = w.owedWake // it gives up without an answer
 	}
 	if w.asking {
 		w.cutOff(time.Now())
@@ -211,11 +211,11 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 		if q.all.strategy.queues && q.placed {
 			q.all.leavePlace(q.name)
 		}
-		if q.unwoken != nil {
+		if q.owedWake != nil {
 			if left.id != "" {
 				left.queue = nil // that removes the place too
 			}
-			go q.unwoken.wakeOthers()
+			go q.owedWake.wakeOthers()
 		}
 		if len(q.all.byName) == 0 {
 			left.unwatch = q.all.endWatch()

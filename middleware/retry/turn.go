@@ -115,9 +115,9 @@ func (l *wakingLease) releaseAnswered(w *waiter, err error) bool {
 	case w.left, err != nil:
 		return false
 	case w.asking:
-		w.unwoken = l
+		w.owedWake = l
 	default:
-		q.unwoken = l
+		q.owedWake = l
 	}
 	w.notify(locktrace.ByRelease)
 	return true
@@ -127,7 +127,7 @@ func (l *wakingLease) releaseAnswered(w *waiter, err error) bool {
 // waiter is left, it wakes the first waiter at the server. mu is held.
 func (l *wakingLease) relyOnWaiter() {
 	if q := l.queues.byName[l.lock.Name()]; q != nil {
-		q.unwoken = l
+		q.owedWake = l
 		return
 	}
 	go l.wakeOthers()

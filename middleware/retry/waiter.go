@@ -23,7 +23,7 @@ type waiter struct {
 	overlaps      bool   // its latest attempt began before a release was answered that left the lock to it
 	left          bool
 	won           bool         // it left with the lock
-	unwoken       *wakingLease // the queue's when its latest attempts began, until one is answered
+	owedWake      *wakingLease // the queue's when its latest attempts began, until one is answered
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is
 	// first woken: one that gets its lock at the first attempt has none.
 	wake chan locktrace.WakeReason
@@ -84,8 +84,8 @@ func (w *waiter) begin(s step, now time.Time) {
 	case <-w.subscription().wake:
 	default:
 	}
-	if q.unwoken != nil {
-		w.unwoken, q.unwoken = q.unwoken, nil
+	if q.owedWake != nil {
+		w.owedWake, q.owedWake = q.owedWake, nil
 	}
 }
 
