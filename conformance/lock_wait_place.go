@@ -380,10 +380,11 @@ func foreignersContend(t *caseT) {
 	name := t.Key()
 	var wg sync.WaitGroup
 	var inside atomic.Int32
-	work := func() {
+	work := func(d time.Duration) {
 		if n := inside.Add(1); n != 1 {
 			t.Errorf("%d are inside at once", n)
 		}
+		t.Pause(d)
 		inside.Add(-1)
 	}
 	for range 2 {
@@ -393,7 +394,7 @@ func foreignersContend(t *caseT) {
 				for range rounds {
 					err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long},
 						func(context.Context, *locker.Lock) error {
-							work()
+							work(0)
 							return nil
 						})
 					if err != nil {
@@ -408,7 +409,7 @@ func foreignersContend(t *caseT) {
 			t.Eventually("SET NX takes the key", func() bool {
 				return t.Do(name, "SET", name, redislockValue, "PX", long.Milliseconds(), "NX") != nil
 			})
-			work()
+			work(20 * time.Millisecond) // the waiters try meanwhile
 			if n := t.Do(name, "EVAL", luaCompareAndDelete, 1, name, redislockValue); n != int64(1) {
 				t.Errorf("compare-and-delete of a key that was taken by SET NX deleted %v keys", n)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -331,6 +332,7 @@ func TestOwnerDoesNotPassTheQueue(t *testing.T) {
 		check.OK(t, lock.Release(t.Context()))
 		again := s.begin(t.Context(), l, me)
 		elapse(100 * ms)
+		synctest.Wait()
 		rival.mustLock(t)
 		if again.done {
 			t.Errorf("the owner returned with %v, %v", again.lock, again.err)
