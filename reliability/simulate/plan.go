@@ -144,17 +144,17 @@ func (p *planner) source() workload.Source {
 func (p *planner) turn(worker int) workload.Turn { return p.source().Turn(fmt.Sprintf("w%d", worker)) }
 
 // cohorts lets the workers of a client hand locks over to each other, in every other plan in which
-// they can: that of a strategy whose holds need no owner.
+// they can: that of a strategy in which a hold is not its owner's, nor one of several.
 func (p *planner) cohorts() {
 	p = p.planner(3)
-	if !p.Retry || p.Quorum || p.Strategy != "single" || p.Chance(2) {
+	if !p.Retry || p.Quorum || p.Strategy != "single" && p.Strategy != "rwhash" || p.Chance(2) {
 		return
 	}
 	p.shareChains()
 }
 
 // ShareChains lets the workers of each client hand locks over to each other. Most of their turns
-// are such that they can.
+// are such that they can, and for one name.
 func (p *Plan) ShareChains() { p.planner(4).shareChains() }
 
 func (p *planner) shareChains() {
@@ -165,7 +165,7 @@ func (p *planner) shareChains() {
 			t.Owner = ""
 			t.Pause /= 8
 			if !p.Chance(4) {
-				t.TTL, t.NoWait, t.Timeout = p.TTLs[0], false, max(t.Timeout, p.TTLs[0])
+				t.Name, t.Shared, t.TTL, t.NoWait, t.Timeout = 0, false, p.TTLs[0], false, max(t.Timeout, p.TTLs[0])
 			}
 		}
 	}
