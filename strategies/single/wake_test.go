@@ -27,6 +27,27 @@ func (b bench) refused(t *testing.T, ctx context.Context, req locker.Request) *l
 	return locktest.Refusal(t, err)
 }
 
+// A release that leaves the lock to its own process, and is sent again in the background, wakes the first
+// waiter: its own process has tried by then.
+func TestLateReleaseWakesOthers(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		held := b.acquire(t, locker.Request{TTL: time.Minute})
+		own, other := lease.NewToken(), lease.NewToken()
+		for id, d := range map[string]time.Duration{own: time.Second, other: 2 * time.Second} {
+			_ = b.refused(t, waits(t, id, d), locker.Request{})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		b.drv.Then(fault{Hang: true})
+		_, err := locktest.LeaseOf(held).Do(ctx, lease.Op{Kind: lease.OpRelease, Waiter: own, Next: lease.NextOwn})
+		check.Is(t, err, locker.ErrUnknownOutcome)
+		sleep(100 * time.Millisecond)
+		if score, err := b.m.ZScore("{job}:waiters", other); err != nil || score >= 0 || b.m.Exists("job") {
+			t.Errorf("the first waiter was not woken: score %v, %v", score, err)
+		}
+	})
+}
+
 // A lock that is kept for a waiter is not another library's: those behind do not poll it as such.
 func TestReservationIsOurs(t *testing.T) {
 	run(t, single.Config{Fair: true}, func(t *testing.T, b bench) {
