@@ -33,6 +33,7 @@ type server struct {
 	start     time.Time
 	noPubSub  bool                                        // refusals name no channel
 	ordered   bool                                        // refusals say so
+	reenters  bool                                        // an owner does not exclude itself
 	mute      bool                                        // releases are not published
 	unnamed   bool                                        // refusals name no owner
 	queue     bool                                        // refusals say so; a release wakes nobody whom its process wakes
@@ -123,7 +124,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.held[req.Name] {
-		if h.mode == locker.Exclusive || req.Mode == locker.Exclusive {
+		if (h.mode == locker.Exclusive || req.Mode == locker.Exclusive) && (!s.reenters || h.owner != req.Owner) {
 			s.mu.Unlock()
 			elapse(s.refused)
 			s.mu.Lock()

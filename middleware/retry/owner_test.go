@@ -40,7 +40,7 @@ func (reentering) Reenters() bool { return true }
 
 func newReentrant(s *server, owner string) *reentrant {
 	r := &reentrant{server: s, owner: owner}
-	s.noPubSub = true
+	s.noPubSub, s.reenters = true, true
 	s.answer = func(_ int, req locker.Request) error {
 		r.state.Lock()
 		defer r.state.Unlock()
@@ -53,16 +53,6 @@ func newReentrant(s *server, owner string) *reentrant {
 		return nil
 	}
 	return r
-}
-
-func (r *reentrant) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	lock, err := r.server.Acquire(ctx, req)
-	if err == nil {
-		r.mu.Lock()
-		clear(r.held[req.Name]) // they do not exclude each other
-		r.mu.Unlock()
-	}
-	return lock, err
 }
 
 // A nested acquire that got an error tries again as soon as the server says that its owner holds the
