@@ -58,7 +58,7 @@ help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
 
 check: ## Format, vet, lint, and test without the race detector, in fake time and on one server
-test: ## All checks that CI makes, each strategy on each kind of server over one client (10 minutes)
+test: ## All checks that CI makes, each strategy on each kind of server over one client (6 to 10 minutes)
 test-all test-matrix: export HOLDFAST_TEST := full
 test-all: ## The same over each client and module by module, a rehearsed release, the TLA+ specs, and fuzzing with coverage (for the night)
 check test test-all:
