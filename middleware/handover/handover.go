@@ -48,8 +48,8 @@ func (c *cohort) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 // inherits reports whether a lock may be handed over to req. A request with an owner may hold the
 // lock already, and one that does not wait takes no turn.
 func inherits(ctx context.Context, req locker.Request) bool {
-	if ctx == nil || req.Mode != locker.Exclusive || req.NoWait || req.Owner != "" || req.MinHold != 0 || req.Permits > 1 ||
-		!req.Resume.IsZero() {
+	if ctx == nil || req.Mode != locker.Exclusive || req.NoWait || req.Owner != "" || req.MinHold != 0 ||
+		req.Permits > 1 || !req.Resume.IsZero() {
 		return false
 	}
 	_, owned := lease.OwnerFrom(ctx, req.Name)

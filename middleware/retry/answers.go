@@ -202,7 +202,8 @@ func (w *waiter) latest(own outcome, h history, now time.Time) (o outcome, outag
 	case h.maySee(q.known) && w.mayBeHolder(q.known):
 	case q.known.at.After(own.at):
 		o = q.known
-	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) && !h.unknown && !w.behindItself():
+	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) &&
+		!h.unknown && !w.behindItself():
 		o = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
 	}
 	return o, q.outage(o, now)

@@ -38,11 +38,11 @@ func (q *queue) learn(o outcome, w *waiter) {
 	}
 }
 
-// question is when a waiter has the leaders try, because it needs to know whether its owner holds the lock.
-// An answer after since will do. The zero question is none.
+// question is when a waiter has the leaders try, to learn whether its owner holds the lock. An answer
+// after since will do. The zero question is none.
 type question struct{ at, since time.Time }
 
-// question returns that of w, which enters at now and has an owner: it may have acquired the lock in another
+// question returns the question of w at its entry: its owner may have acquired the lock in another
 // process since the latest answer.
 func (w *waiter) question(now time.Time) question {
 	q := w.queue

@@ -52,7 +52,8 @@ type queues struct {
 func newQueues(inner locker.Locker) *queues {
 	leaver, _ := locker.As[lease.Leaver](inner)
 	return &queues{
-		leaver: leaver, reenters: reenters(inner), id: lease.NewToken(), byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
+		leaver: leaver, reenters: reenters(inner), id: lease.NewToken(),
+		byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
 		places: map[string]time.Time{}, sweepPlacesAt: 64,
 	}
 }
@@ -118,9 +119,11 @@ func (qs *queues) hasWaiters(name string) bool {
 	return qs.byName[name] != nil
 }
 
-// enter takes a place at the end of name's queue, for an acquire that began to wait at since. alone: nobody
-// is ahead, and its first attempt begins at now. listens: there is a subscription for it.
-func (qs *queues) enter(name string, since time.Time, shared bool, owner string, now time.Time) (w *waiter, listens, alone bool) {
+// enter takes a place at the end of name's queue, for an acquire that began to wait at since. alone:
+// nobody is ahead, and its first attempt begins at now. listens: there is a subscription for it.
+func (qs *queues) enter(
+	name string, since time.Time, shared bool, owner string, now time.Time,
+) (w *waiter, listens, alone bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.byName[name]

@@ -95,8 +95,8 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 	return lock, err
 }
 
-// turn acquires in its turn, or before it if its owner holds the lock. If it returns neither a lock nor
-// an error, a nested acquire is to try outside the queue.
+// turn acquires in its turn, or before it if its owner holds the lock. If it returns neither a lock
+// nor an error, a nested acquire is to try outside the queue.
 func (a *acquisition) turn() (lock *locker.Lock, err error) {
 	now := a.start
 	w, waited := lease.WaitingFrom(a.ctx)

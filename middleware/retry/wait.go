@@ -61,8 +61,8 @@ type expected struct {
 	tooLate  bool // to ask then
 }
 
-// expect says what to wait for. Only a leader tries again without a wake-up: at until if it was woken by
-// the reason by before, or else at a time of its own.
+// expect says what to wait for. Only a leader tries again without a wake-up: at until if it was woken
+// for the reason by before, or else at a time of its own.
 func (a *acquisition) expect(until time.Time, by locktrace.WakeReason, end time.Time) (e expected) {
 	a.watchClose()
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {

@@ -42,9 +42,9 @@ const (
 // leads reports whether w is the leader of its line.
 func (w *waiter) leads() bool { return w.queue.line(w.shared).leader == w }
 
-// next returns w's next step. After stay, it is called again when w is woken or, unless that is zero, at
-// until. due says that a leader has a reason to send. end is the end of w's ctx. If the next step is to
-// send, begins says that it begins now.
+// next returns w's next step. After stay, it is called again when w is woken, or at until unless zero.
+// due: a leader has a reason to send. begins: if the next step is to send, it begins now. end is the
+// end of w's ctx.
 func (w *waiter) next(now time.Time, due, begins bool, end time.Time) (_ step, until time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
