@@ -1,8 +1,6 @@
 package retry
 
 import (
-	"time"
-
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -56,7 +54,6 @@ func (qs *queues) wakeToClose() {
 	defer qs.mu.Unlock()
 	qs.closing = true
 	for _, q := range qs.byName {
-		q.notBefore = time.Time{}
 		q.wakeLeaders(locktrace.ByTurn)
 	}
 }

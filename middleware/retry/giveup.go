@@ -142,13 +142,14 @@ func (e *reportedError) adds() bool {
 
 // giveUp is the error of an acquisition that ends because of why.
 func (a *acquisition) giveUp(why error) error {
-	return a.giveUpWith(a.known(time.Now()), why)
+	return a.giveUpWith(a.known(time.Now()), outcome{}, why)
 }
 
-func (a *acquisition) giveUpWith(known outcome, why error) error {
+// giveUpWith is giveUp where known is known, and before before an attempt that was cut off.
+func (a *acquisition) giveUpWith(known, before outcome, why error) error {
 	now := time.Now()
 	return opError(a.req, &giveUpError{
-		outcome: a.history.report(known, now), before: a.history.report(a.before, now), why: why,
+		outcome: a.history.report(known, now), before: a.history.report(before, now), why: why,
 		attempts: a.attempts, waited: now.Sub(a.start),
 	})
 }

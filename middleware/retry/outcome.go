@@ -24,6 +24,11 @@ type outcome struct {
 	at      time.Time
 }
 
+// assumed is the outcome that name is held by another, though no answer says so.
+func assumed(name string, now time.Time) outcome {
+	return outcome{held: &locker.ContentionError{Name: name}, assumed: true, at: now}
+}
+
 // owner returns the owner that is known to hold the lock; "": none is known. One that has released
 // it holds it no more, even if its minimum hold lasts.
 func (o outcome) owner() string {

@@ -22,18 +22,15 @@ func reenters(l locker.Locker) bool {
 // names another owner than the outcome before, the other waiters of that owner try before their
 // turn. mu is held.
 func (q *queue) learn(o outcome, w *waiter) {
-	before := q.known.owner()
-	q.known = o
-	owner := o.owner()
+	before, owner := q.answers.latest.owner(), o.owner()
+	q.answers.latest = o
 	if !q.all.reenters || owner == "" || owner == before {
 		return
 	}
-	for i := range q.lines {
-		for v := q.lines[i].first; v != nil; v = v.behind {
-			if v != w && v.owner == owner {
-				v.mayReenter = true
-				v.notify(locktrace.ByTurn)
-			}
+	for v := range q.waiters() {
+		if v != w && v.owner == owner {
+			v.mayReenter = true
+			v.notify(locktrace.ByTurn)
 		}
 	}
 }
@@ -49,12 +46,12 @@ func (w *waiter) question(now time.Time) question {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	switch {
-	case w.mayReenter, w.leads(), q.known.heldHere(now):
+	case w.mayReenter, w.leads(), q.answers.latest.heldHere(now):
 		return question{}
-	case q.known.at.IsZero(): // the first answer is on its way
+	case q.answers.latest.at.IsZero(): // the first answer is on its way
 		return question{now.Add(ownerPoll), now}
 	default:
-		return question{latest(now, q.known.at.Add(ownerPoll)), now}
+		return question{latest(now, q.answers.latest.at.Add(ownerPoll)), now}
 	}
 }
 
@@ -63,40 +60,45 @@ func (w *waiter) ask(since time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if q.known.held == nil || !q.known.at.After(since) {
+	if known := q.answers.latest; known.held == nil || !known.at.After(since) {
 		q.wakeLeaders(locktrace.ByBackoff)
 	}
 }
 
-// ownedBy reports whether o says that w's own owner holds the lock. That is no refusal of w if the
-// strategy is reentrant.
-func (w *waiter) ownedBy(o outcome) bool { return w.owner != "" && w.owner == o.owner() }
+// besideItsOwner reports whether another request of w's owner is in the queue. It may have acquired the
+// lock, so that w waits for its own owner. mu is held.
+func (w *waiter) besideItsOwner() bool {
+	if w.owner == "" || !w.queue.all.reenters {
+		return false
+	}
+	for v := range w.queue.waiters() {
+		if v != w && v.owner == w.owner {
+			return true
+		}
+	}
+	return false
+}
 
-// mayBeHolder reports whether an unanswered attempt of w may be the holder that o is about, or hold
-// the lock beside it: o names w's owner, or nobody.
-func (w *waiter) mayBeHolder(o outcome) bool {
+// ownedBy reports whether o says that the request's own owner holds the lock. That is no refusal
+// of it if the strategy is reentrant.
+func (r request) ownedBy(o outcome) bool { return r.owner != "" && r.owner == o.owner() }
+
+// mayBeHolder reports whether an unanswered attempt of the waiter may be the holder that o is about,
+// or hold the lock beside it: o names the waiter's owner, or nobody.
+func (v view) mayBeHolder(o outcome) bool {
 	switch {
 	case o.held == nil:
 		return false
 	case o.held.Owner != "":
-		return w.owner == o.held.Owner && (w.queue.all.reenters || !o.assumed)
+		return v.owner == o.held.Owner && (v.reenters || !o.assumed)
 	default:
 		return o.here == nil && !o.assumed
 	}
 }
 
-// behindItself reports whether w may be waiting for its own owner, though no answer named that:
-// another request of the owner is in the queue, and may have acquired the lock.
-func (w *waiter) behindItself() bool {
-	if w.owner == "" || !w.queue.all.reenters {
-		return false
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	for i := range w.queue.lines {
-		for v := w.queue.lines[i].first; v != nil; v = v.behind {
-			if v != w && v.owner == w.owner {
-				return true
-			}
-		}
-	}
-	return false
+	return b
 }

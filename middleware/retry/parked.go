@@ -23,15 +23,15 @@ type parkedSubscriptions struct {
 // park keeps the subscriptions of q for parkTime, and reports whether it did. It does not if the
 // last waiter gave up: a release would wake this process, where nobody waits. mu is held.
 func (qs *queues) park(q *queue, acquired bool) bool {
-	if !acquired || !qs.strategy.queues || q.subscriptions[0].sub == nil || len(qs.parked) >= maxParked {
+	if !acquired || !qs.strategy.queues || q.lines[0].subscription.sub == nil || len(qs.parked) >= maxParked {
 		return false
 	}
-	for i := range q.subscriptions {
-		if q.subscriptions[i].cancel != nil {
+	p := &parkedSubscriptions{}
+	for i := range q.lines {
+		if p.subs[i] = q.lines[i].subscription; p.subs[i].cancel != nil {
 			return false
 		}
 	}
-	p := &parkedSubscriptions{subs: q.subscriptions}
 	p.timer = time.AfterFunc(parkTime, func() { qs.closeParked(q.name, p) })
 	qs.parked[q.name] = p
 	return true
@@ -42,7 +42,9 @@ func (qs *queues) unpark(q *queue) {
 	if p := qs.parked[q.name]; p != nil {
 		p.timer.Stop()
 		delete(qs.parked, q.name)
-		q.subscriptions = p.subs
+		for i := range q.lines {
+			q.lines[i].subscription = p.subs[i]
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 package retry
 
 import (
-	"sync"
+	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -9,71 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
-
-// queues are the queues of one wrapped Locker, one for each name that somebody is acquiring.
-//
-// mu guards all that this file, waiter.go, owner.go, answers.go and subscribe.go declare: the map,
-// the queues, the waiters and the subscriptions. It is held for a few steps, and never while
-// foreign code runs: an attempt, a policy, a trace callback, a driver.
-//
-// While mu is free:
-//
-//  1. A queue is in byName as long as it has a waiter. One that has emptied is never used again.
-//  2. Each line has at most one leader, its first waiter. There is always a leader, and only
-//     leaders poll.
-//  3. A waiter that [queue.step] lets send, and did not before, has a reason in its wake channel,
-//     or has taken it out.
-//  4. Whoever entered leaves, by a defer, whatever happens to it: so a queue cannot get stuck
-//     behind one that gave up or panicked.
-//
-// No wake-up is lost while somebody waits: it stays in a waiter's channel, or in the
-// subscription's, until an attempt is sent after it was heard. If that waiter gives up instead, its
-// successor tries at once when it becomes the leader.
-type queues struct {
-	leaver   lease.Leaver // nil: a place at the server is left by a later command
-	reenters bool         // the owner of a lock is granted it again
-
-	mu       sync.Mutex
-	strategy strategy
-	byName   map[string]*queue
-	id       string // of the places at the server, one for each name
-	parked   map[string]*parkedSubscriptions
-
-	// places are until when this process may have a place at the server, of the names for which
-	// nobody waits any more.
-	places        map[string]time.Time
-	sweepPlacesAt int // how many there are when those that are over are removed
-
-	watched bool        // the wake-up by Close was asked for
-	unwatch func() bool // ends it; nil: there is none yet
-	closing bool        // every attempt fails: a driver is being closed
-}
-
-func newQueues(inner locker.Locker) *queues {
-	leaver, _ := locker.As[lease.Leaver](inner)
-	return &queues{
-		leaver: leaver, reenters: reenters(inner), id: lease.NewToken(),
-		byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
-		places: map[string]time.Time{}, sweepPlacesAt: 64,
-	}
-}
-
-// strategy is what refusals have said of the strategy. It is the same for all names.
-type strategy struct {
-	queues bool // there is a queue of waiters at the server
-	fair   bool // the order of that queue is strict
-	// ordered: the strategy decides between the modes, so that both lines of a queue have a leader.
-	// Otherwise a line has one while its first waiter entered before that of the other.
-	ordered bool
-}
-
-// learn keeps what a refusal says.
-func (s *strategy) learn(held *locker.ContentionError) {
-	s.ordered = s.ordered || held.Ordered
-	if held.Queue {
-		s.queues, s.fair = true, held.Fair
-	}
-}
 
 // queue holds those who acquire one name, in a line for each mode. Waiters are numbered in the
 // order in which they entered.
@@ -84,79 +19,59 @@ type queue struct {
 	entered int     // the number of the latest waiter
 	size    int
 
-	// admitted is the last shared waiter that nobody exclusive is ahead of; nil: none.
-	admitted *waiter
 	// closed: of the shared waiters only the leader tries, until one has acquired the lock. It is
 	// set when a shared attempt fails, or when an exclusive waiter that was ahead has left.
-	closed bool
+	closed  bool
+	answers answers // to the attempts of all
 
-	known   outcome // of the latest attempt of anyone here that others may know of
-	silence silence // since the last answer or grant
-	timing  timing  // of attempts
-
-	// of the leaders; the second one is of shared requests if the strategy orders the modes
-	subscriptions [2]subscription
-
-	placed   bool         // this process may have a place at the server
-	turn     turn         // of this process
-	vacancy  vacancy      // since the latest release here
-	next     *waiter      // was woken by a release that is not answered yet, and that leaves the lock to it
-	owedWake *wakingLease // the lease of the latest release that relied on a waiter here, until one begins to try
-
-	notBefore time.Time // the leaders make no attempt
+	placed bool   // this process may have a place at the server
+	turn   turn   // of this process, or of another
+	vacant bool   // the latest release here found nobody waiting at the server
+	baton  *baton // of the latest release that left the lock to a waiter here; nil: nobody owes anything for it
 }
 
 // line is a list of waiters of one mode.
 type line struct {
 	first, last *waiter
-	leader      *waiter // first, or nil where the other line is ahead
+	// subscription is of the leader. That of the exclusive line is of both, unless the strategy
+	// orders the modes.
+	subscription subscription
 }
 
-// hasWaiters reports whether a request of this process is in the queue of name.
-func (qs *queues) hasWaiters(name string) bool {
+// enter takes a place at the end of the queue of r's name. ahead is how many are ahead; if nobody is, the first
+// attempt begins at now. listens: there is a subscription for it.
+func (qs *queues) enter(r request, now time.Time) (w *waiter, ahead int, listens bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	return qs.byName[name] != nil
-}
-
-// enter takes a place at the end of name's queue, for an acquire that began to wait at since. alone:
-// nobody is ahead, and its first attempt begins at now. listens: there is a subscription for it.
-func (qs *queues) enter(
-	name string, since time.Time, shared bool, owner string, now time.Time,
-) (w *waiter, listens, alone bool) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	q := qs.byName[name]
-	if alone = q == nil; alone {
+	q := qs.byName[r.name]
+	if q == nil {
 		made := new(struct { // one allocation for both
 			queue  queue
 			waiter waiter
 		})
 		q, w = &made.queue, &made.waiter
-		q.all, q.name = qs, name
-		qs.byName[name] = q
-		q.placed = qs.takePlace(name)
+		q.all, q.name = qs, r.name
+		qs.byName[r.name] = q
+		q.placed = qs.takePlace(r.name)
 		qs.unpark(q)
 	} else {
-		w = new(waiter)
+		w, ahead = new(waiter), q.size
 	}
 	q.entered++
-	*w = waiter{queue: q, number: q.entered, since: since, shared: shared, queued: q.size, owner: owner}
-	w.mayReenter = qs.reenters && w.ownedBy(q.known)
 	q.size++
-	line := q.line(shared)
-	w.ahead = line.last
+	line := q.line(r.shared)
+	*w = waiter{queue: q, number: q.entered, request: r, ahead: line.last}
+	w.mayReenter = qs.reenters && r.ownedBy(q.answers.latest)
 	if line.last == nil {
 		line.first = w
 	} else {
 		line.last.behind = w
 	}
 	line.last = w
-	q.advance(w)
-	if alone {
+	if ahead == 0 {
 		w.begin(send, now)
 	}
-	return w, w.subscription().sub != nil, alone
+	return w, ahead, w.subscription().sub != nil
 }
 
 func (q *queue) line(shared bool) *line { return &q.lines[lineOf(shared)] }
@@ -169,26 +84,12 @@ func lineOf(shared bool) int {
 	return 0
 }
 
-// leave gives up the place, unless w has left it.
-func (w *waiter) leave() {
-	if w.left { // only w's own goroutine sets it
-		return
-	}
-	q := w.queue
-	q.all.mu.Lock()
-	left := q.remove(w, false)
-	q.all.mu.Unlock()
-	left.close()
-}
-
 // remove takes w out, which has acquired the lock or given up. It returns what is to be closed
 // without mu, if w was the last one.
 func (q *queue) remove(w *waiter, acquired bool) (left remains) {
-	w.left, w.won = true, acquired
 	line := q.line(w.shared)
-	if q.admitted == w {
-		q.admitted = w.ahead
-	}
+	first := line.first == w
+	w.left = true
 	if w.ahead == nil {
 		line.first = w.behind
 	} else {
@@ -200,42 +101,49 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 		w.behind.ahead = w.ahead
 	}
 	q.size--
-	if !acquired && line.first == nil {
-		q.leaveLine(w, &left)
-	}
-	if w.owedWake != nil && q.owedWake == nil {
-		q.owedWake = w.owedWake // it gives up without an answer
-	}
-	if w.asking {
-		w.cutOff(time.Now())
+	if !acquired {
+		q.answers.cutOff(w, time.Now())
+		q.drop(w)
+		if line.first == nil {
+			q.leaveLine(w, &left)
+		}
 	}
 	if q.size == 0 {
-		delete(q.all.byName, q.name)
-		if q.all.strategy.queues && q.placed {
-			q.all.leavePlace(q.name)
-		}
-		if q.owedWake != nil {
-			if left.id != "" {
-				left.queue = nil // that removes the place too
-			}
-			go q.owedWake.wakeOthers()
-		}
-		if len(q.all.byName) == 0 {
-			left.unwatch = q.all.endWatch()
-		}
-		if !q.all.park(q, acquired) {
-			left.subs = [2]driver.Subscription{q.subscriptions[0].stop(), q.subscriptions[1].stop()}
-		}
+		q.end(acquired, &left)
 		return left
 	}
 	if w.shared && line.first == nil {
 		q.closed = false
 		if !acquired && q.all.strategy.ordered {
-			left.subs[1] = q.subscriptions[1].drop() // the server would count a reader here
+			left.subs[1] = line.subscription.drop() // the server would count a reader here
 		}
 	}
-	q.advance(nil)
+	if first {
+		q.wakeNewLeaders(w)
+	}
 	return left
+}
+
+// end removes q, whose last waiter has left.
+func (q *queue) end(acquired bool, left *remains) {
+	delete(q.all.byName, q.name)
+	if q.all.strategy.queues && q.placed {
+		q.all.leavePlace(q.name)
+	}
+	if q.baton != nil && q.baton.answered {
+		if left.id != "" {
+			left.queue = nil // that removes the place too
+		}
+		go q.baton.lease.wakeOthers()
+	}
+	if len(q.all.byName) == 0 {
+		left.unwatch = q.all.endWatch()
+	}
+	if !q.all.park(q, acquired) {
+		for i := range q.lines {
+			left.subs[i] = q.lines[i].subscription.stop()
+		}
+	}
 }
 
 // leaveLine is called when w, the last waiter of its line, has given up: the server would keep
@@ -269,60 +177,55 @@ func (r remains) close() {
 	}
 }
 
-// tryAgain makes the leaders of name's queue try again: they may have lost their place at the
-// server.
-func (qs *queues) tryAgain(name string) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if q := qs.byName[name]; q != nil {
-		q.wakeLeaders(locktrace.ByTurn)
+// leader returns the waiter of a line that makes attempts while others hold the lock: its first one,
+// unless the other line is ahead of that. nil: there is none.
+func (q *queue) leader(shared bool) *waiter {
+	if w := q.line(shared).first; w != nil && q.admits(w) {
+		return w
+	}
+	return nil
+}
+
+// wakeNewLeaders wakes those that lead or may try now that w, the first of its line, has left.
+func (q *queue) wakeNewLeaders(w *waiter) {
+	if next := q.leader(w.shared); next != nil {
+		next.notify(locktrace.ByTurn)
+	}
+	if other := q.leader(!w.shared); other != nil && w.number < other.number && !q.all.strategy.ordered {
+		// If w was exclusive, it may have the lock: the other shared waiters wait for the leader's answer.
+		q.closed = q.closed || other.shared
+		other.notify(locktrace.ByTurn)
+	}
+	if !w.shared && !q.closed {
+		q.wakeShared()
 	}
 }
 
-// advance determines the leaders and the other waiters that may send, and wakes those that could
-// not before, except entering.
-func (q *queue) advance(entering *waiter) {
-	for i := range q.lines {
-		line := &q.lines[i]
-		leader := line.first
-		if leader != nil && !q.admits(leader) {
-			leader = nil
-		}
-		if leader != line.leader {
-			if line.leader == nil && leader != entering && leader.shared {
-				// An exclusive waiter was ahead, and may have the lock: the others wait for the
-				// leader's answer.
-				q.closed = true
-			}
-			line.leader = leader
-			if leader != nil && leader != entering {
-				leader.notify(locktrace.ByTurn)
-			}
-		}
-	}
-	for {
-		next := q.line(true).first
-		if q.admitted != nil {
-			next = q.admitted.behind
-		}
-		if next == nil || !q.admits(next) {
-			break
-		}
-		q.admitted = next
-		if next != entering && !q.closed && !next.leads() {
-			next.notify(locktrace.ByTurn)
-		}
-	}
-}
-
-// open wakes all shared waiters with no exclusive waiter ahead of them, to try.
+// open lets all shared waiters try that have no exclusive waiter ahead of them.
 func (q *queue) open() {
-	if !q.closed {
-		return
+	if q.closed {
+		q.closed = false
+		q.wakeShared()
 	}
-	q.closed = false
+}
+
+// wakeShared wakes all shared waiters that have no exclusive waiter ahead of them.
+func (q *queue) wakeShared() {
 	for w := q.line(true).first; w != nil && q.admits(w); w = w.behind {
 		w.notify(locktrace.ByTurn)
+	}
+}
+
+// waiters returns the waiters, those of one mode after those of the other.
+func (q *queue) waiters() iter.Seq[*waiter] {
+	return func(yield func(*waiter) bool) {
+		for i := range q.lines {
+			for w := q.lines[i].first; w != nil; w = w.behind {
+				if !yield(w) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -335,9 +238,46 @@ func (q *queue) admits(w *waiter) bool {
 
 // wakeLeaders wakes the leaders.
 func (q *queue) wakeLeaders(by locktrace.WakeReason) {
-	for i := range q.lines {
-		if w := q.lines[i].leader; w != nil {
+	for _, shared := range [2]bool{false, true} {
+		if w := q.leader(shared); w != nil {
 			w.notify(by)
 		}
+	}
+}
+
+// granted records that a request of this process has acquired the lock: w, or one outside the queue
+// if w is nil. alone says that nobody else can hold it. mu is held.
+func (q *queue) granted(lock *locker.Lock, note string, alone bool, w *waiter) {
+	now := time.Now()
+	q.answers.answered(w, now)
+	q.acquired(w, alone)
+	switch {
+	case !alone:
+		q.answers.latest = outcome{}
+		q.open()
+	case w == nil || q.size > 1: // else nobody is there to know
+		held := &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}
+		q.learn(outcome{held: held, here: lock.Hold(), at: now}, w)
+		q.vacant = false
+	}
+}
+
+// released wakes the leaders after a release of lock here that found others. mu is held.
+func (q *queue) released(lock lease.Hold, others lease.Others) {
+	now := time.Now()
+	q.freed(lock, now)
+	q.vacant = others == lease.OthersNone
+	if others == lease.OthersWoken && !q.all.strategy.fair {
+		q.turn = turn{others: true, began: now}
+	}
+	q.wakeLeaders(locktrace.ByRelease)
+}
+
+// freed records that this process releases lock: it was held until now. mu is held.
+func (q *queue) freed(lock lease.Hold, now time.Time) {
+	q.vacant = false
+	if was := q.answers.latest; was.here != nil || q.all.reenters && was.owner() != "" && was.owner() == lock.Owner() {
+		q.answers.latest = assumed(q.name, now)
+		q.answers.latest.held.Owner, q.answers.latest.held.Note = was.held.Owner, was.held.Note
 	}
 }

@@ -33,34 +33,15 @@ func (r *retrier) wrap(lock *locker.Lock) (alone bool) {
 
 // Do implements lease.Lease.
 func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	var next *waiter
+	var sent *baton
 	if op.Kind == lease.OpRelease {
-		op.Waiter, op.Next, next = l.next(!op.KeepUntil.IsZero())
+		op.Waiter, op.Next, sent = l.next(!op.KeepUntil.IsZero())
 	}
 	term, err := l.Lease.Do(ctx, op)
 	if op.Kind == lease.OpRelease || op.Kind == lease.OpConvert {
-		l.released(op, term, err, next)
+		l.released(op, term, err, sent)
 	}
 	return term, err
-}
-
-// released wakes the leaders of the lock's queue after op, which returned term and err. next is the
-// waiter that was woken when op was sent; nil: none was.
-func (l *wakingLease) released(op lease.Op, term lease.Term, err error, next *waiter) {
-	qs := l.queues
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if next != nil && l.releaseAnswered(next, err) {
-		return
-	}
-	if op.Waiter != "" && op.Next != lease.NextOther && err == nil {
-		l.relyOnWaiter()
-	}
-	v := unclear
-	if op.Next == lease.NextOwn && err == nil {
-		v = leftHere
-	}
-	qs.released(l.lock, v, term.Others)
 }
 
 // Unwrap returns the strategy's Lease.

@@ -64,57 +64,51 @@ func (r *retrier) check(ctx context.Context, req locker.Request) error {
 // acquisition is one Acquire while it lasts. It belongs to one goroutine.
 type acquisition struct {
 	*retrier
-	caller       context.Context //nolint:containedctx // it lives as long as the call
-	ctx          context.Context //nolint:containedctx // caller, bounded by MaxWait
-	req          locker.Request
-	start        time.Time
-	place        *waiter // in the queue; nil for what does not queue
-	outsideQueue bool    // it is to try outside the queue
+	caller context.Context //nolint:containedctx // it lives as long as the call
+	ctx    context.Context //nolint:containedctx // caller, bounded by MaxWait
+	req    locker.Request
+	start  time.Time
+	place  *waiter // in the queue; nil for what does not queue
+	ahead  int     // how many were when it entered
 
-	waiting bool      // the strategy knows it
-	placed  bool      // the latest attempt was of a waiter that listens
-	began   time.Time // of the wait that is traced; zero: there is none
+	waiting  bool      // the strategy knows it
+	listened bool      // the latest attempt was of a waiter that listens
+	began    time.Time // of the wait that is traced; zero: there is none
 
 	attempts int
 	sent     time.Time // when the latest attempt began
 	history  history   // of the attempts
 	last     outcome   // of the latest attempt that had one
-	before   outcome   // before an attempt that was cut off
 	policy   backoff.BackOff
 	pollAt   time.Time // the end of the policy's pause
 	question question  // of a waiter that does not lead
 }
 
-// queue acquires in its turn.
+// queue acquires in its turn, or before it if its owner holds the lock.
 func (a *acquisition) queue() (*locker.Lock, error) {
-	lock, err := a.turn()
-	if a.outsideQueue {
-		a.place = nil
-		return a.repeat()
-	}
-	return lock, err
-}
-
-// turn acquires in its turn, or before it if its owner holds the lock. If it returns neither a lock
-// nor an error, a nested acquire is to try outside the queue.
-func (a *acquisition) turn() (lock *locker.Lock, err error) {
 	now := a.start
 	w, waited := lease.WaitingFrom(a.ctx)
 	if waited = waited && w.ID == "" && !w.Quorum; waited { // before the request came here
 		a.start = w.Since
 	}
-	place, listens, alone := a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner(), now)
-	a.place, a.waiting = place, waited || listens // or the name was contended a moment ago
-	defer a.place.leave()
-	if !alone && a.queues.reenters && place.owner != "" {
+	place, ahead, listens := a.queues.enter(request{a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner()}, now)
+	a.place, a.ahead, a.waiting = place, ahead, waited || listens // or the name was contended a moment ago
+	defer place.leave()
+	if ahead > 0 && a.queues.reenters && place.owner != "" {
 		a.question = place.question(now)
 	}
 	next, entered := send, true
 	for ; ; entered, now = false, time.Now() {
-		if !alone || !entered {
-			if next, err = a.await(now, entered); err != nil || a.outsideQueue {
+		if ahead > 0 || !entered {
+			var err error
+			if next, err = a.await(now, entered); err != nil {
 				return nil, err
 			}
+		}
+		if next == sendOutside {
+			place.leave()
+			a.place = nil
+			return a.repeat()
 		}
 		lock, again, err := a.try(next == sendEarly)
 		if !again {
@@ -227,7 +221,7 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 	}
 	switch {
 	case over:
-		return a.giveUpWith(a.last, a.expire())
+		return a.giveUpWith(a.last, outcome{}, a.expire())
 	case a.attempts == a.cfg.MaxAttempts:
 		return a.giveUp(errMaxAttempts)
 	}
@@ -239,13 +233,14 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 func (a *acquisition) cutOff(err error, now time.Time) error {
 	known := a.known(now) // while the place in the queue is still ours
 	why := a.expire()
+	var before outcome
 	if ended, cause := a.ctx.Err(), context.Cause(a.ctx); replaces(known, err, ended, cause) {
 		if consistsOf(err, ended, cause) && known.err != nil {
-			a.before = known
+			before = known
 		}
 		known = outcome{err: bare(err), at: now}
 	}
-	return a.giveUpWith(known, why)
+	return a.giveUpWith(known, before, why)
 }
 
 // over reports whether time is over. A client's own timer may have noticed it before ctx.
@@ -278,7 +273,7 @@ func (a *acquisition) attemptContext(early bool) context.Context {
 	}
 	until, _ := a.ctx.Deadline()
 	w := a.place.waiting(until)
-	a.placed = w.Subscribed
+	a.listened = w.Subscribed
 	return lease.WithWaiting(a.ctx, w)
 }
 
@@ -298,8 +293,9 @@ func (a *acquisition) known(now time.Time) outcome {
 	if a.place == nil {
 		return a.last
 	}
-	known, outage := a.place.latest(a.last, a.history, now)
-	known = a.orOutage(known, outage, now)
+	v := a.place.look(true)
+	known := v.latest(a.last, a.history, a.ahead, now)
+	known = a.orOutage(known, v.answers.outage(known, now), now)
 	known.others = known.at != a.last.at
 	return known
 }

@@ -53,19 +53,19 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-func TestTiming(t *testing.T) {
+func TestTooLate(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	once := timing{}.add(2 * time.Second)
-	twice := once.add(10 * time.Millisecond).add(time.Second)
+	once := answers{refused: 1, fastest: 2 * time.Second}
+	twice := answers{refused: 2, fastest: 10 * time.Millisecond}
 	tests := []struct {
 		name  string
-		t     timing
+		a     answers
 		left  time.Duration // until the end; 0: there is none
 		times int
 		want  bool
 	}{
-		{"nothing known", timing{}, 1, 1, false},
+		{"nothing known", answers{}, 1, 1, false},
 		{"one attempt may have been slow", once, time.Millisecond, 1, false},
 		{"no end", twice, 0, 1, false},
 		{"time for one", twice, 10 * time.Millisecond, 1, false},
@@ -77,57 +77,180 @@ func TestTiming(t *testing.T) {
 		if tt.left > 0 {
 			end = now.Add(tt.left)
 		}
-		equal(t, tt.name, tt.t.tooLate(now, end, tt.times), tt.want)
-	}
-	outages := []struct {
-		name          string
-		t             timing
-		silence, want time.Duration
-	}{
-		{"no silence", twice, 0, 0},
-		{"just under a second", twice, time.Second - 1, 0},
-		{"a second", twice, time.Second, time.Second},
-		{"twice the fastest attempt, nearly", once, 4*time.Second - 1, 0},
-		{"twice the fastest attempt", once, 4 * time.Second, 4 * time.Second},
-	}
-	for _, tt := range outages {
-		equal(t, "outage, "+tt.name, tt.t.outage(tt.silence), tt.want)
+		equal(t, tt.name, tt.a.tooLate(now, end, tt.times), tt.want)
 	}
 }
 
-func TestSilence(t *testing.T) {
+// For how long a queue says at 10 s that no attempt was answered.
+func TestOutage(t *testing.T) {
 	t.Parallel()
-	const begin, end = true, false
+	const begin, cutOff, answered, refused = "begin", "cut off", "answered", "refused"
+	const s = time.Second
 	type event struct {
-		at    time.Duration
-		begin bool
+		at   time.Duration
+		what string
 	}
 	tests := []struct {
 		name    string
 		fastest time.Duration
 		events  []event
-		want    time.Duration // after 10 s
+		want    time.Duration
 	}{
 		{"nobody asks", 0, nil, 0},
-		{"one in flight", 0, []event{{3 * time.Second, begin}}, 7 * time.Second},
-		{"one cut off", 0, []event{{0, begin}, {3 * time.Second, end}}, 3 * time.Second},
-		{"one after the other", 0, []event{{0, begin}, {2 * time.Second, end}, {5 * time.Second, begin}, {6 * time.Second, end}, {9 * time.Second, begin}}, 4 * time.Second},
-		{"two at once count once", 0, []event{{0, begin}, {time.Second, begin}, {2 * time.Second, end}, {4 * time.Second, end}}, 4 * time.Second},
-		{"one of two in flight", 0, []event{{0, begin}, {time.Second, begin}, {2 * time.Second, end}}, 10 * time.Second},
-		{"no answer was due", time.Second, []event{{0, begin}, {time.Second - 1, end}}, 0},
-		{"an answer was due", time.Second, []event{{0, begin}, {time.Second, end}}, time.Second},
+		{"one in flight", 0, []event{{3 * s, begin}}, 7 * s},
+		{"just under a second", 0, []event{{9*s + 1, begin}}, 0},
+		{"a second", 0, []event{{9 * s, begin}}, s},
+		{"twice the fastest attempt, nearly", 2 * s, []event{{6*s + 1, begin}}, 0},
+		{"twice the fastest attempt", 2 * s, []event{{6 * s, begin}}, 4 * s},
+		{"one cut off", 0, []event{{0, begin}, {3 * s, cutOff}}, 3 * s},
+		{"one after the other", 0, []event{{0, begin}, {2 * s, cutOff}, {5 * s, begin}, {6 * s, cutOff}, {9 * s, begin}}, 4 * s},
+		{"two at once count once", 0, []event{{0, begin}, {s, begin}, {2 * s, cutOff}, {4 * s, cutOff}}, 4 * s},
+		{"one of two in flight", 0, []event{{0, begin}, {s, begin}, {2 * s, cutOff}}, 10 * s},
+		{"no answer was due", 2 * s, []event{{0, begin}, {2*s - 1, cutOff}, {3 * s, begin}, {6 * s, cutOff}}, 0},
+		{"an answer was due", 2 * s, []event{{0, begin}, {2 * s, cutOff}, {3 * s, begin}, {6 * s, cutOff}}, 5 * s},
+		{"an answer to one of two", 0, []event{{0, begin}, {s, begin}, {2 * s, answered}}, 8 * s},
+		{"an answer to all", 0, []event{{0, begin}, {2 * s, answered}}, 0},
 	}
 	for _, tt := range tests {
 		start := time.Now()
-		var s silence
+		a := answers{fastest: tt.fastest}
+		var asking []*waiter
 		for _, e := range tt.events {
-			if e.begin {
-				s = s.begin(start.Add(e.at))
-			} else {
-				s = s.end(start.Add(e.at), tt.fastest)
+			at := start.Add(e.at)
+			switch e.what {
+			case begin:
+				asking = append(asking, &waiter{attempt: inTurn})
+				a.begin(at)
+				continue
+			case cutOff:
+				a.cutOff(asking[0], at)
+			case answered:
+				a.answered(asking[0], at)
 			}
+			asking = asking[1:]
 		}
-		equal(t, tt.name, s.length(start.Add(10*time.Second)), tt.want)
+		now := start.Add(10 * s)
+		equal(t, tt.name, a.outage(outcome{}, now), tt.want)
+		equal(t, tt.name+", known by an error", a.outage(outcome{err: io.EOF}, now), 0)
+	}
+}
+
+func TestNextStep(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	slow := answers{latest: outcome{held: &locker.ContentionError{}}, refused: 2, fastest: time.Second}
+	tests := []struct {
+		name  string
+		v     view
+		due   bool
+		left  time.Duration // until the end; 0: there is none
+		want  step
+		until time.Duration
+	}{
+		{"a leader without a reason", view{leads: true}, false, 0, stay, 0},
+		{"a leader with a reason", view{leads: true}, true, 0, send, 0},
+		{"a leader, while another process has its turn", view{leads: true, quiet: now.Add(1)}, true, 0, stay, 1},
+		{"a leader, after that", view{leads: true, quiet: now}, true, 0, send, 0},
+		{"a leader whose owner holds it", view{leads: true, mayReenter: true}, false, 0, stay, 0},
+		{"one behind", view{}, true, 0, stay, 0},
+		{"one behind whose owner holds it", view{mayReenter: true}, false, 0, sendEarly, 0},
+		{"a reader after another", view{admitted: true}, false, 0, send, 0},
+		{"a reader, while readers are refused", view{admitted: true, closed: true}, true, 0, stay, 0},
+		{"such a reader whose owner holds it", view{admitted: true, closed: true, mayReenter: true}, true, 0, sendEarly, 0},
+		{"no time for an attempt", view{leads: true, answers: slow}, true, time.Second - 1, outOfTime, 0},
+		{"time for an attempt", view{leads: true, answers: slow}, true, time.Second, send, 0},
+		{"no time for an attempt, but no reason", view{answers: slow}, true, 1, stay, 0},
+		{"no time, after an error", view{leads: true, answers: answers{refused: 2, fastest: time.Second}}, true, 1, send, 0},
+		{"time is over", view{leads: true}, true, -1, outOfTime, 0},
+	}
+	for _, tt := range tests {
+		var end, want time.Time
+		if tt.left != 0 {
+			end = now.Add(tt.left)
+		}
+		if tt.until != 0 {
+			want = now.Add(tt.until)
+		}
+		got, until := tt.v.next(now, tt.due, end)
+		equal(t, tt.name, got, tt.want)
+		equal(t, tt.name+", until", until, want)
+	}
+}
+
+// Whose outcome a waiter reports: its own, the queue's, or neither.
+func TestLatest(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	refusal := func(owner string, ago time.Duration) outcome {
+		return outcome{held: &locker.ContentionError{Owner: owner}, at: now.Add(-ago)}
+	}
+	unknown := history{unknown: true, since: now.Add(-time.Minute)}
+	const own, queue, held, none = "own", "the queue's", "held by those ahead", "none"
+	tests := []struct {
+		name  string
+		v     view
+		own   outcome
+		h     history
+		ahead int
+		want  string
+	}{
+		{"nothing is known, it leads", view{leads: true}, outcome{}, history{}, 1, none},
+		{"nothing is known, it entered first", view{}, outcome{}, history{}, 0, none},
+		{"nothing is known, others are ahead", view{}, outcome{}, history{}, 1, held},
+		{"nothing is known, a reader that may try", view{admitted: true}, outcome{}, history{}, 1, none},
+		{"nothing is known, its owner is ahead", view{besideOwn: true}, outcome{}, history{}, 1, none},
+		{"nothing is known but that its attempt is open", view{}, outcome{}, unknown, 1, none},
+		{"the queue's is later", view{answers: answers{latest: refusal("", 1)}}, refusal("", 2), history{}, 0, queue},
+		{"its own is later", view{answers: answers{latest: refusal("", 2)}}, refusal("", 1), history{}, 0, own},
+		{"its own owner holds a reentrant lock", view{request: request{owner: "me"}, reenters: true, answers: answers{latest: refusal("me", 1)}}, refusal("", 2), history{}, 0, own},
+		{"its own owner holds another lock", view{request: request{owner: "me"}, answers: answers{latest: refusal("me", 1)}}, refusal("", 2), history{}, 0, queue},
+		{"its open attempt may hold it", view{answers: answers{latest: refusal("", 1)}}, refusal("", 2), unknown, 0, own},
+		{"its open attempt does not hold it", view{answers: answers{latest: refusal("you", 1)}}, refusal("", 2), unknown, 0, queue},
+		{"its attempt is open since later", view{answers: answers{latest: refusal("", 1)}}, refusal("", 2), history{unknown: true, since: now}, 0, queue},
+	}
+	for _, tt := range tests {
+		got := none
+		switch o := tt.v.latest(tt.own, tt.h, tt.ahead, now); {
+		case o.assumed:
+			got = held
+		case o == tt.v.answers.latest && o != (outcome{}):
+			got = queue
+		case o != (outcome{}):
+			got = own
+		}
+		equal(t, tt.name, got, tt.want)
+	}
+}
+
+// Whom a release leaves the lock to, and until when leaders keep quiet, by the age of a turn.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	const ms = time.Millisecond
+	tests := []struct {
+		name           string
+		others         bool
+		age            time.Duration
+		number         int // of the waiter; 3 entered before the turn began
+		serves, yields bool
+	}{
+		{"a new turn", false, 0, 4, true, false},
+		{"after shortTurn, one that came later", false, ms, 4, false, false},
+		{"after shortTurn, one that waited", false, ms, 3, true, false},
+		{"after longTurn", false, 3 * ms, 3, false, false},
+		{"another process", true, 0, 3, false, true},
+		{"another process, after minYield", true, ms, 3, false, false},
+	}
+	for _, tt := range tests {
+		turn := turn{others: tt.others, began: now.Add(-tt.age), last: 3}
+		equal(t, tt.name+": serves", turn.serves(&waiter{number: tt.number}, now), tt.serves)
+		equal(t, tt.name+": yields", turn.yields(now), tt.yields)
+		relies, alone := turn.began.Add(longTurn+turnSlack), time.Time{}
+		if tt.others {
+			relies, alone = turn.began.Add(minYield), turn.began.Add(minYield)
+		}
+		equal(t, tt.name+": quiet while it holds the lock", turn.quietUntil(true), relies)
+		equal(t, tt.name+": quiet otherwise", turn.quietUntil(false), alone)
 	}
 }
 

@@ -73,7 +73,7 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 	h.cancel()
 	h.cancel = nil
 	switch {
-	case err == nil && h == &q.subscriptions[1] && q.line(true).first == nil: // its readers have left
+	case err == nil && h == &q.lines[1].subscription && q.lines[1].first == nil: // its readers have left
 		h.notBefore = time.Time{}
 		defer closeSub(sub) // without mu
 	case err == nil:

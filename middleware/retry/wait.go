@@ -18,12 +18,11 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 		next, until := a.place.next(now, due, !traced, end)
 		switch next {
 		case stay:
-			if a.outsideQueue = a.attempts == 0 && a.enclosingHold() != nil; a.outsideQueue {
-				return stay, nil
+			if a.attempts == 0 && a.enclosingHold() != nil {
+				return sendOutside, nil
 			}
 		case outOfTime:
-			why := a.expire()
-			return stay, a.giveUp(why)
+			return stay, a.giveUp(a.expire())
 		default:
 			if traced {
 				a.traceWoken(by)
@@ -77,7 +76,7 @@ func (a *acquisition) expect(until time.Time, by locktrace.WakeReason, end time.
 	if a.last.held != nil {
 		a.place.subscribe(a.ctx, a.last.held)
 		e.wake, e.released, _ = a.place.listen()
-		e.tooLate = a.place.howLong().tooLate(e.until, end, 2)
+		e.tooLate = a.place.look(false).answers.tooLate(e.until, end, 2)
 	}
 	return e
 }
@@ -89,7 +88,7 @@ func (e expected) info(a *acquisition, now time.Time) locktrace.WaitingInfo {
 		info.For = e.until.Sub(now)
 	}
 	if !e.leads {
-		info.Queued = a.place.queued
+		info.Queued = a.ahead
 	}
 	return info
 }
@@ -168,14 +167,7 @@ func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 // has a place at the server, and listens.
 func (a *acquisition) pollsRarely() bool {
 	held := a.last.held
-	return a.cfg.pollsByDefault && held.Queue && !held.Foreign && a.placed
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	return a.cfg.pollsByDefault && held.Queue && !held.Foreign && a.listened
 }
 
 // wakeJitter is the Config's, or what the refusal asks for where that is more.

@@ -3,6 +3,8 @@ package retry
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -11,50 +13,49 @@ type waiter struct {
 	queue         *queue
 	ahead, behind *waiter // in its line
 	number        int
-	since         time.Time // when its acquire began
-	shared        bool
-	queued        int    // how many were ahead when it entered
-	owner         string // "": none was asked for
-	mayReenter    bool   // its owner was said to hold the lock since its latest attempt began
-	placed        bool   // one of its attempts asked for a place at the server
-	passesOn      bool   // its latest attempt asked to pass that on to the next waiter
-	asking        bool   // its latest attempt is in flight
-	early         bool   // its latest attempt was made before its turn
-	overlaps      bool   // its latest attempt began before a release was answered that left the lock to it
-	left          bool
-	won           bool         // it left with the lock
-	owedWake      *wakingLease // the queue's when its latest attempts began, until one is answered
+	request
+	mayReenter bool    // its owner was said to hold the lock since its latest attempt began
+	attempt    attempt // that is in flight
+	placed     bool    // one of its attempts asked for a place at the server
+	passesOn   bool    // its latest attempt asked to pass that on to the next waiter
+	left       bool
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is
 	// first woken: one that gets its lock at the first attempt has none.
 	wake chan locktrace.WakeReason
 }
 
-// step is what a waiter does next.
-type step int
+// request is what a waiter asks for.
+type request struct {
+	name   string
+	since  time.Time // when its acquire began
+	shared bool
+	owner  string // "": none was asked for
+}
+
+// waitsItsTurn reports whether r makes no attempt before it leads. A reader may follow another one,
+// and an owner may hold the lock already.
+func (r request) waitsItsTurn() bool { return !r.shared && r.owner == "" }
+
+// attempt is the attempt of a waiter that is in flight.
+type attempt int
 
 const (
-	stay      step = iota // wait
-	send                  // make an attempt
-	sendEarly             // make an attempt before the turn
-	outOfTime             // an attempt would take longer than its time
+	noAttempt attempt = iota
+	inTurn
+	early // made before the turn, for an owner that holds the lock
 )
 
 // leads reports whether w is the leader of its line.
-func (w *waiter) leads() bool { return w.queue.line(w.shared).leader == w }
+func (w *waiter) leads() bool { return w.queue.leader(w.shared) == w }
 
 // next returns w's next step. After stay, it is called again when w is woken, or at until unless zero.
 // due: a leader has a reason to send. begins: if the next step is to send, it begins now. end is the
 // end of w's ctx.
 func (w *waiter) next(now time.Time, due, begins bool, end time.Time) (_ step, until time.Time) {
-	q := w.queue
-	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
-	s, until := q.step(w, now, due)
-	over := !end.IsZero() && !now.Before(end) // though ctx has not ended: its timer is late
-	if s != stay && (over || q.known.held != nil && q.timing.tooLate(now, end, 1)) {
-		return outOfTime, time.Time{}
-	}
-	if begins && s != stay {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	s, until := w.view().next(now, due, end)
+	if begins && (s == send || s == sendEarly) {
 		w.begin(s, now)
 	}
 	return s, until
@@ -71,9 +72,10 @@ func (w *waiter) beginAt(s step, now time.Time) {
 // discards them. mu is held.
 func (w *waiter) begin(s step, now time.Time) {
 	q := w.queue
-	w.asking, w.early, w.mayReenter, w.overlaps = true, s == sendEarly, false, q.next == w
-	q.silence = q.silence.begin(now)
-	if w.early {
+	w.mayReenter = false
+	q.answers.begin(now)
+	if w.attempt = inTurn; s == sendEarly {
+		w.attempt = early
 		return // keep the wake-up: it may say that w leads now
 	}
 	select {
@@ -84,25 +86,7 @@ func (w *waiter) begin(s step, now time.Time) {
 	case <-w.subscription().wake:
 	default:
 	}
-	if q.owedWake != nil {
-		w.owedWake, q.owedWake = q.owedWake, nil
-	}
-}
-
-func (q *queue) step(w *waiter, now time.Time, due bool) (_ step, until time.Time) {
-	switch {
-	case w.leads() && due:
-		if until = q.quietUntil(w); now.Before(until) {
-			return stay, until
-		}
-		return send, time.Time{}
-	case !w.leads() && w.shared && q.admits(w) && !q.closed:
-		return send, time.Time{}
-	case !w.leads() && w.mayReenter:
-		return sendEarly, time.Time{}
-	default:
-		return stay, time.Time{}
-	}
+	q.take(w)
 }
 
 // notify puts by into w's channel unless there is a reason already.
@@ -134,8 +118,73 @@ func (w *waiter) listen() (wake <-chan locktrace.WakeReason, released <-chan str
 
 // subscription is the one that w has as a leader. mu is held.
 func (w *waiter) subscription() *subscription {
-	if w.queue.all.strategy.ordered && w.shared {
-		return &w.queue.subscriptions[1]
+	return &w.queue.line(w.shared && w.queue.all.strategy.ordered).subscription
+}
+
+// record stores the outcome of w's attempt, which took the time took, for all waiters.
+func (w *waiter) record(o outcome, took time.Duration) {
+	q, now := w.queue, time.Now()
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	q.learn(o, w)
+	q.closed = q.closed || w.shared
+	if o.held == nil {
+		q.drop(w)
+	} else {
+		q.answers.refusal(took)
+		q.all.learn(o.held)
+		q.refused(w)
 	}
-	return &w.queue.subscriptions[0]
+	q.answers.answered(w, now)
+}
+
+// acquired gives up w's place: it has the lock now. alone says that nobody else can hold it.
+func (w *waiter) acquired(lock *locker.Lock, note string, alone bool) {
+	q, now := w.queue, time.Now()
+	q.all.mu.Lock()
+	if alone && w.attempt != early && q.all.strategy.queues && !q.leftHere() { // an early one may be a re-entry
+		q.turn = turn{began: now, last: q.entered}
+	}
+	if w.placed && !w.shared {
+		q.placed = w.passesOn && q.all.strategy.fair
+	}
+	q.granted(lock, note, alone, w)
+	left := q.remove(w, true)
+	q.all.mu.Unlock()
+	left.close()
+}
+
+// look returns the view of w. givesUp: with besideOwn, for which it looks at all waiters.
+func (w *waiter) look(givesUp bool) view {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	v := w.view()
+	v.besideOwn = givesUp && w.besideItsOwner()
+	return v
+}
+
+// leave gives up the place, unless w has left it.
+func (w *waiter) leave() {
+	if w.left { // only w's own goroutine sets it
+		return
+	}
+	q := w.queue
+	q.all.mu.Lock()
+	left := q.remove(w, false)
+	q.all.mu.Unlock()
+	left.close()
+}
+
+// waiting returns the lease.Waiting for an attempt of w. until is the end of its acquire.
+func (w *waiter) waiting(until time.Time) lease.Waiting {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	waiting := lease.Waiting{ID: q.all.id, Since: w.since, Until: until, Subscribed: w.subscription().sub != nil,
+		Free: (q.vacant || q.leftHere()) && !q.placed}
+	if next := w.behind; next != nil && next.waitsItsTurn() {
+		waiting.Next = next.since
+	}
+	q.placed, w.placed, w.passesOn = q.placed || !w.shared, true, !waiting.Next.IsZero()
+	return waiting
 }
