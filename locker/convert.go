@@ -26,9 +26,7 @@ func (l *lockState) convert(ctx context.Context, name string, to Mode) error {
 		}
 		defer done()
 	}
-	ended, err := l.do(ctx, name, lease.Op{Kind: lease.OpConvert, Mode: to}, nil)
-	l.report(ended)
-	return err
+	return l.do(ctx, name, lease.Op{Kind: lease.OpConvert, Mode: to}, nil, false)
 }
 
 // beginConversion waits until no conversion and no SetNote of the lock is in flight. None begins

@@ -66,8 +66,7 @@ func (l *lockState) Trace(ctx context.Context, t *locktrace.Trace) {
 		return
 	}
 	added := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: l.Source(), start: time.Now()}
-	l.mu.Lock()
-	ended := l.expire()
+	ended := l.lock()
 	if added.next = l.tracing; added.next != nil {
 		added.start = added.next.start
 	}
@@ -83,24 +82,18 @@ func (l *lockState) Trace(ctx context.Context, t *locktrace.Trace) {
 			}
 		}})
 	}
-	l.mu.Unlock()
-	l.report(ended)
+	l.unlockAndCall(ended, false)
 }
 
 // Renew implements lease.Hold.
 func (l *lockState) Renew(ctx context.Context) error {
-	ended, err := l.do(ctx, "renew", lease.Op{Kind: lease.OpRenew, TTL: l.ttl}, nil)
-	l.renewed(l.ttl, err)
-	l.reportInBackground(ended)
-	return err
+	return l.do(ctx, "renew", lease.Op{Kind: lease.OpRenew, TTL: l.ttl}, nil, true)
 }
 
 // MarkLost implements lease.Hold.
 func (l *lockState) MarkLost(cause error) {
 	l.mu.Lock()
-	ended := l.lose(l.lost("", cause))
-	l.mu.Unlock()
-	l.report(ended)
+	l.unlockAndCall(l.lose(l.lost("", cause)), false)
 }
 
 // ExplainExpiry implements lease.Hold.

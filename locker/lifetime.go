@@ -1,8 +1,6 @@
 package locker
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 	"weak"
 )
@@ -19,8 +17,8 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 
 // Done is Lock.Done.
 func (l *lockState) Done() <-chan struct{} {
-	l.mu.Lock()
-	ended := l.expire()
+	ended := l.lock()
+	defer l.unlock(ended)
 	if l.done == nil {
 		if l.err != nil {
 			l.done = closedChan
@@ -29,20 +27,14 @@ func (l *lockState) Done() <-chan struct{} {
 		}
 	}
 	l.watch()
-	done := l.done
-	l.mu.Unlock()
-	l.reportInBackground(ended)
-	return done
+	return l.done
 }
 
 // Err is Lock.Err.
 func (l *lockState) Err() error {
-	l.mu.Lock()
-	ended := l.expire()
-	err := l.err
-	l.mu.Unlock()
-	l.reportInBackground(ended)
-	return err
+	ended := l.lock()
+	defer l.unlock(ended)
+	return l.err
 }
 
 // peek returns what Err returns, but does not end the lock: printing a lock must run no callback.
@@ -55,7 +47,7 @@ func (l *lockState) peek() error {
 	return l.err
 }
 
-// afterDone is a callback for the end of a lock.
+// afterDone is a callback for the end of a lock, and those behind it. nil: there are none.
 type afterDone struct {
 	f      func(error)
 	signal bool // f cannot block; it is called before the others, where the end is noticed
@@ -68,8 +60,7 @@ func (l *lockState) AfterDone(f func(error)) (stop func() bool) {
 }
 
 func (l *lockState) afterDone(entry *afterDone) (stop func() bool) {
-	l.mu.Lock()
-	ended := l.expire()
+	ended := l.lock()
 	err := l.err
 	if err == nil {
 		at := &l.after
@@ -79,8 +70,7 @@ func (l *lockState) afterDone(entry *afterDone) (stop func() bool) {
 		*at = entry
 		l.watch()
 	}
-	l.mu.Unlock()
-	l.reportInBackground(ended)
+	l.unlock(ended)
 	if err != nil {
 		entry.f(err)
 		return func() bool { return false }
@@ -100,71 +90,38 @@ func (l *lockState) forget(entry *afterDone) bool {
 	return false
 }
 
-// ending is the callbacks to run, without the mutex, after a lock has ended. nil: there are none.
-type ending struct {
-	lock    *lockState
-	tracing *tracing
-	signals []*afterDone
-	after   []*afterDone
-	waited  bool        // after was not empty
-	taken   atomic.Bool // a goroutine calls after, or has called it
-	err     error
-	once    sync.Once
-}
-
-// signal calls the callbacks that cannot block, in the goroutine that noticed the end and before
-// any other callback.
-func (e *ending) signal() {
-	if e != nil {
-		e.once.Do(func() {
-			for _, a := range e.signals {
-				a.f(e.err)
-			}
-		})
+// signals calls the callbacks that cannot block.
+func (a *afterDone) signals(err error) {
+	for ; a != nil; a = a.next {
+		if a.signal {
+			a.f(err)
+		}
 	}
 }
 
-// run calls all callbacks in order. A defer calls the rest even if one panics.
-func (e *ending) run() {
-	e.signal()
-	switch {
-	case e == nil:
-	case e.tracing != nil:
-		t := e.tracing
-		e.tracing = t.next
-		defer e.run()
-		t.lost(e.lock, e.err)
-	default:
-		e.runAfter()
-	}
-}
-
-// hasAfter reports whether there are callbacks of AfterDone.
-func (e *ending) hasAfter() bool { return e != nil && e.waited }
-
-// runAfter calls the callbacks of AfterDone, unless another goroutine does or has done so.
-func (e *ending) runAfter() {
-	if e.taken.CompareAndSwap(false, true) {
-		e.callAfter()
-	}
-}
-
-func (e *ending) callAfter() {
-	if len(e.after) == 0 {
+// call calls the others in order, even if one panics.
+func (a *afterDone) call(err error) {
+	if a == nil {
 		return
 	}
-	first := e.after[0]
-	e.after = e.after[1:]
-	defer e.callAfter()
-	first.f(e.err)
+	defer a.next.call(err)
+	if !a.signal {
+		a.f(err)
+	}
 }
 
-// end records why the lock is no longer held, unless it ended before. It returns the callbacks to
-// run, nil if there are none. The mutex is held.
-func (l *lockState) end(err error) *ending {
-	if l.err != nil {
-		return nil
+// blocks reports whether there are callbacks that may block.
+func (a *afterDone) blocks() bool {
+	for ; a != nil; a = a.next {
+		if !a.signal {
+			return true
+		}
 	}
+	return false
+}
+
+// end records why the lock is no longer held, and returns the callbacks. The mutex is held.
+func (l *lockState) end(err error) (ended *afterDone) {
 	l.err = err
 	if l.timer != nil {
 		l.timer.Stop()
@@ -172,37 +129,59 @@ func (l *lockState) end(err error) *ending {
 	if l.done != nil {
 		close(l.done)
 	}
-	if l.after == nil && (l.tracing == nil || err == ErrReleased) { //nolint:errorlint // Lost is not called then
-		return nil
-	}
-	e := &ending{lock: l, tracing: l.tracing, err: err}
-	for a := l.after; a != nil; a = a.next {
-		if a.signal {
-			e.signals = append(e.signals, a)
-		} else {
-			e.after = append(e.after, a)
-		}
-	}
-	e.waited = len(e.after) > 0
-	l.after = nil
-	return e
+	ended, l.after = l.after, nil
+	return ended
 }
 
-// lose ends the lock as lost, and enqueues the callbacks.
-func (l *lockState) lose(err error) *ending {
-	e := l.end(err)
-	if e != nil && (e.tracing != nil || len(e.after) > 0) {
-		l.enqueue(report{run: e.run})
-	}
-	return e
-}
-
-// expire ends a lock whose Deadline has passed. The mutex is held.
-func (l *lockState) expire() *ending {
-	if l.err != nil || l.left() > 0 {
+// lose is end for a lock that is lost, unless it ended before. It enqueues what the Traces are told, and
+// then the callbacks that may block, unless these would wait for a report that is running.
+func (l *lockState) lose(err error) (ended *afterDone) {
+	if l.err != nil {
 		return nil
 	}
-	return l.lose(l.expired())
+	ended = l.end(err)
+	if t := l.tracing; t != nil {
+		l.enqueue(report{run: func() { t.allLost(l, err) }})
+	}
+	if ended.blocks() && !l.reporting() {
+		l.enqueue(report{run: func() { ended.call(err) }})
+	}
+	return ended
+}
+
+// reporting reports whether a goroutine is running reports. The mutex is held.
+func (l *lockState) reporting() bool { return l.reports != nil && l.reports.running }
+
+// lock locks the mutex, and ends a lock whose Deadline has passed. It returns the callbacks of that.
+func (l *lockState) lock() (ended *afterDone) {
+	l.mu.Lock()
+	if l.err == nil && l.left() <= 0 {
+		return l.lose(l.expired())
+	}
+	return nil
+}
+
+// unlock unlocks the mutex, and has what unlockAndCall calls called in the background.
+func (l *lockState) unlock(ended *afterDone) { l.unlockAndCall(ended, true) }
+
+// unlockAndCall unlocks the mutex, and calls the signals in ended. Then it runs the reports that wait,
+// in a goroutine of their own if background is set. If a goroutine is running reports, that one runs
+// them; the callbacks in ended do not wait for it, because it may be in a callback that blocks.
+func (l *lockState) unlockAndCall(ended *afterDone, background bool) {
+	err, busy, starts := l.err, l.reporting(), l.reports != nil && !l.reports.running
+	if starts {
+		l.reports.running = true
+	}
+	l.mu.Unlock()
+	ended.signals(err)
+	switch {
+	case starts && background:
+		go l.runReports()
+	case starts:
+		l.runReports()
+	case busy && ended.blocks():
+		go ended.call(err)
+	}
 }
 
 // forgotten reports whether the lock is held, the Lock was garbage-collected, and nothing else can
@@ -210,7 +189,9 @@ func (l *lockState) expire() *ending {
 // Lock. The mutex is held.
 func (l *lockState) forgotten() bool {
 	switch {
-	case l.err != nil, l.done != nil, l.handleTaken.Load(), l.hasCallbacks():
+	case l.err != nil, l.done != nil, l.handleTaken.Load():
+		return false
+	case l.after.blocks(): // those of Context do not; it is in use only as long as the Lock is reachable
 		return false
 	case l.strong != nil:
 		l.weak, l.strong = weak.Make(l.strong), nil
@@ -218,17 +199,6 @@ func (l *lockState) forgotten() bool {
 	default:
 		return l.weak.Value() == nil
 	}
-}
-
-// hasCallbacks reports whether AfterDone has callbacks, other than those of Context, which is in
-// use only as long as the Lock is reachable. The mutex is held.
-func (l *lockState) hasCallbacks() bool {
-	for a := l.after; a != nil; a = a.next {
-		if !a.signal {
-			return true
-		}
-	}
-	return false
 }
 
 // left returns the time until the Deadline by the monotonic or the wall clock, whichever is less.
@@ -252,14 +222,12 @@ func (l *lockState) watch() {
 func (l *lockState) tick() time.Duration { return min(l.left(), min(max(minTick, l.ttl/8), maxTick)) }
 
 func (l *lockState) ticked() {
-	l.mu.Lock()
+	ended := l.lock()
 	if l.forgotten() {
 		l.extras().cause = ErrForgotten
 	}
-	ended := l.expire()
 	if l.err == nil && !l.deadline.IsZero() {
 		l.timer.Reset(l.tick())
 	}
-	l.mu.Unlock()
-	l.report(ended)
+	l.unlockAndCall(ended, false)
 }

@@ -21,7 +21,5 @@ func (l *lockState) SetNote(ctx context.Context, note string) error {
 		}
 		defer done()
 	}
-	ended, err := l.do(ctx, "note", lease.Op{Kind: lease.OpNote, Note: note}, invalid)
-	l.report(ended)
-	return err
+	return l.do(ctx, "note", lease.Op{Kind: lease.OpNote, Note: note}, invalid, false)
 }

@@ -38,42 +38,6 @@ func (l *lockState) enqueue(r report) {
 	l.reports.add(r)
 }
 
-// startReports reports whether the caller must call runReports: reports wait, and no goroutine runs
-// them.
-func (l *lockState) startReports() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.reports == nil || l.reports.running {
-		return false
-	}
-	l.reports.running = true
-	return true
-}
-
-// report calls the signals of ended, and then runs the waiting reports in the caller's goroutine.
-// If another goroutine is running reports, that one runs them. The callbacks of AfterDone do not
-// wait for it, because it may be in a callback that blocks.
-func (l *lockState) report(ended *ending) {
-	ended.signal()
-	switch {
-	case l.startReports():
-		l.runReports()
-	case ended.hasAfter():
-		go ended.runAfter()
-	}
-}
-
-// reportInBackground is report, except that the reports run in another goroutine.
-func (l *lockState) reportInBackground(ended *ending) {
-	ended.signal()
-	switch {
-	case l.startReports():
-		go l.runReports()
-	case ended.hasAfter():
-		go ended.runAfter()
-	}
-}
-
 // runReports runs reports until none wait, even if a callback panics. After maxReports of them it
 // leaves the rest to another goroutine, so that its caller is not kept.
 func (l *lockState) runReports() {

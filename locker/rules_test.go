@@ -177,7 +177,8 @@ func TestReportsOfManyEvents(t *testing.T) {
 		for range maxReports + 1 {
 			l.enqueue(report{run: func() { ran++ }})
 		}
-		l.report(nil)
+		l.mu.Lock()
+		l.unlockAndCall(nil, false)
 		synctest.Wait()
 		check.Equal(t, "reports", ran, maxReports+1)
 	})

@@ -183,30 +183,41 @@ func (l *lockState) Deadline() time.Time {
 // renew is Lock.Renew.
 func (l *lockState) renew(ctx context.Context, ttl time.Duration) error {
 	op := lease.Op{Kind: lease.OpRenew, TTL: cmp.Or(ttl, l.ttl)}
-	ended, err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
-	l.renewed(op.TTL, err)
-	l.report(ended)
-	return err
+	return l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl), false)
 }
 
 // methods are those of Lock, by the Op of their errors.
 var methods = map[string]string{"renew": "Renew", "upgrade": "Upgrade", "downgrade": "Downgrade", "note": "SetNote"}
 
-// do runs an operation that keeps the hold. invalid is what is wrong with its arguments. If the
-// lock has ended meanwhile, ended has the callbacks to run.
-func (l *lockState) do(ctx context.Context, name string, op lease.Op, invalid error) (ended *ending, err error) {
+// do runs an operation that keeps the hold. invalid is what is wrong with its arguments. background:
+// it waits for no callback.
+func (l *lockState) do(
+	ctx context.Context, name string, op lease.Op, invalid error, background bool,
+) (err error) {
 	if ctx == nil {
 		invalid = driver.NilContext("Lock." + methods[name] + " ctx")
 	}
-	if invalid != nil {
-		return nil, opError(name, l.Name(), invalid)
+	if err = invalid; err == nil {
+		err = l.Err()
 	}
-	if err := l.Err(); err != nil {
-		return nil, opError(name, l.Name(), err)
+	var term lease.Term
+	sends := err == nil
+	if sends {
+		term, err = l.Lease().Do(whileHeld{ctx, l}, op)
 	}
-	term, err := l.Lease().Do(whileHeld{ctx, l}, op)
-	ended, err = l.apply(op, term, err)
-	return ended, opError(name, l.Name(), err)
+	ended := l.lock()
+	if sends {
+		if errors.Is(err, ErrNotHeld) && l.err == nil {
+			ended = l.lose(l.gone(noun(op), err))
+		}
+		err = l.keep(op, term, err)
+	}
+	err = opError(name, l.name, err)
+	if op.Kind == lease.OpRenew {
+		l.renewed(op.TTL, err)
+	}
+	l.unlockAndCall(ended, background)
+	return err
 }
 
 // whileHeld is the ctx of an operation. Its Err also reports the end of the lock, so that nothing
@@ -247,23 +258,11 @@ func noun(o lease.Op) string {
 	}
 }
 
-// apply records the outcome of an operation. A lock that ended while it was in flight stays ended,
-// and ended has the callbacks to run.
-func (l *lockState) apply(op lease.Op, term lease.Term, err error) (ended *ending, _ error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ended = l.expire()
-	if l.err == nil && errors.Is(err, ErrNotHeld) {
-		ended = l.lose(l.gone(noun(op), err))
-	}
-	if l.err != nil {
-		return ended, l.err
-	}
-	return nil, l.keep(op, term, err)
-}
-
-// keep records the answer to an operation on a lock that is held. The mutex is held.
+// keep records the answer to an operation, unless the lock has ended meanwhile. The mutex is held.
 func (l *lockState) keep(op lease.Op, term lease.Term, err error) error {
+	if l.err != nil {
+		return l.err
+	}
 	if err != nil {
 		if op.Kind == lease.OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
 			l.mode = Shared // it may be: nobody may rely on more
@@ -298,25 +297,22 @@ func (l *lockState) Release(ctx context.Context) (err error) {
 	if !l.valid() {
 		return opError("release", l.Name(), ErrNotHeld)
 	}
-	l.mu.Lock()
+	ended := l.lock()
 	if l.released {
-		l.mu.Unlock()
-		return opError("release", l.Name(), ErrReleased)
+		l.unlock(ended)
+		return opError("release", l.name, ErrReleased)
 	}
 	l.released = true
-	sender := l.hidden.Load().lease
-	ended := l.expire()
-	before := l.err
-	if before == nil {
-		ended = l.end(ErrReleased)
-	}
-	l.mu.Unlock()
+	sender, before := l.hidden.Load().lease, l.err
 	defer func() { err = l.release(ctx, sender, before) }() // even if a callback panics
-	if before == nil {
-		ended.run()
-	} else {
-		l.reportInBackground(ended)
+	if before != nil {
+		l.unlock(ended)
+		return nil
 	}
+	ended = l.end(ErrReleased)
+	l.mu.Unlock()
+	ended.signals(ErrReleased)
+	ended.call(ErrReleased)
 	return nil
 }
 

@@ -41,10 +41,8 @@ func (l *lockState) traced(ctx context.Context, t *locktrace.Trace) {
 	}
 }
 
-// renewed enqueues the report of a renewal that ended with err.
+// renewed enqueues the report of a renewal that ended with err. The mutex is held.
 func (l *lockState) renewed(ttl time.Duration, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	traces, deadline := l.tracing, l.deadline
 	for t := traces; t != nil; t = t.next {
 		if t.trace.Renewed != nil {
@@ -74,8 +72,7 @@ func (l *lockState) releasedBy(err error, keep time.Time) {
 			}
 		}})
 	}
-	l.mu.Unlock()
-	l.report(nil)
+	l.unlockAndCall(nil, false)
 }
 
 // reportReleases reports whether a Trace of t has a Released.
@@ -94,6 +91,14 @@ func (t *tracing) released(l *lockState, err error, keep time.Time) {
 			Source: t.source, Name: l.Name(), Mode: l.Mode().String(), Held: time.Since(t.start), KeepUntil: keep,
 			Err: err,
 		})
+	}
+}
+
+// allLost reports to t and those before it that l was lost with err, even if one panics.
+func (t *tracing) allLost(l *lockState, err error) {
+	if t != nil {
+		defer t.next.allLost(l, err)
+		t.lost(l, err)
 	}
 }
 
