@@ -1,6 +1,9 @@
 package retry
 
 import (
+	"runtime"
+	"weak"
+
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -14,38 +17,18 @@ func (r *retrier) onClose(f func()) (stop func() bool) {
 	return func() bool { return true }
 }
 
-// watchClose makes Close wake all queues, unless it does already. The watch ends with the last
-// queue.
+// watchClose makes Close wake all queues. The drivers do not keep the queues, which end the watch when
+// they are garbage-collected.
 func (r *retrier) watchClose() {
-	qs := r.queues
-	qs.mu.Lock()
-	watched := qs.watched
-	qs.watched = true
-	qs.mu.Unlock()
-	if watched {
-		return
-	}
-	stop := r.onClose(qs.wakeToClose)
-	qs.mu.Lock()
-	over := len(qs.byName) == 0
-	if over {
-		qs.watched = false
-	} else {
-		qs.unwatch = stop
-	}
-	qs.mu.Unlock()
-	if over {
-		stop()
-	}
-}
-
-// endWatch records that the watch for Close ends. It returns the function that ends it, to be
-// called without mu; nil if there is none, or watchClose is still beginning it. mu is held.
-func (qs *queues) endWatch() (unwatch func() bool) {
-	if qs.unwatch != nil {
-		unwatch, qs.unwatch, qs.watched = qs.unwatch, nil, false
-	}
-	return unwatch
+	r.queues.watch.Do(func() {
+		kept := weak.Make(r.queues)
+		stop := r.onClose(func() {
+			if qs := kept.Value(); qs != nil {
+				qs.wakeToClose()
+			}
+		})
+		runtime.AddCleanup(r.queues, func(stop func() bool) { stop() }, stop)
+	})
 }
 
 // wakeToClose wakes the leaders, whose attempts fail. From then on each new leader tries at once.

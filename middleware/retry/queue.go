@@ -136,9 +136,6 @@ func (q *queue) end(acquired bool, left *remains) {
 		}
 		go q.baton.lease.wakeOthers()
 	}
-	if len(q.all.byName) == 0 {
-		left.unwatch = q.all.endWatch()
-	}
 	if !q.all.park(q, acquired) {
 		for i := range q.lines {
 			left.subs[i] = q.lines[i].subscription.stop()
@@ -160,17 +157,13 @@ func (q *queue) leaveLine(w *waiter, left *remains) {
 
 // remains is what a waiter leaves.
 type remains struct {
-	queue   *queue                 // the server counts its waiters, which are gone; nil: of none
-	id      string                 // of the place to remove; "": of readers
-	subs    [2]driver.Subscription // of a queue that has emptied
-	unwatch func() bool
+	queue *queue                 // the server counts its waiters, which are gone; nil: of none
+	id    string                 // of the place to remove; "": of readers
+	subs  [2]driver.Subscription // of a queue that has emptied
 }
 
 func (r remains) close() {
 	closeSubs(r.subs)
-	if r.unwatch != nil {
-		r.unwatch()
-	}
 	if r.queue != nil {
 		all, name := r.queue.all, r.queue.name
 		all.leaver.Leave(name, r.id, func() { all.tryAgain(name) })

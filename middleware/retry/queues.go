@@ -42,9 +42,8 @@ type queues struct {
 	places        map[string]time.Time
 	sweepPlacesAt int // how many there are when those that are over are removed
 
-	watched bool        // the wake-up by Close was asked for
-	unwatch func() bool // ends it; nil: there is none yet
-	closing bool        // every attempt fails: a driver is being closed
+	watch   sync.Once // makes Close set closing
+	closing bool      // every attempt fails: a driver is being closed
 }
 
 func newQueues(inner locker.Locker) *queues {
