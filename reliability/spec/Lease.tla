@@ -267,7 +267,7 @@ Execute(m) ==
 
 \* A command that is too old is lost, except one that ends the hold of a living client: the server
 \* answers. A Lock is lost at its Deadline. Its caller then releases it at once, and the release is
-\* sent. Code: locker/lifetime.go:expire, locker/state.go:release
+\* sent. Code: locker/lifetime.go:lock, locker/state.go:release
 Tick ==
   LET lost(c) == st[c] \in {"holds", "gets"} /\ left[c] = 1
       aged(s, most) == {[m EXCEPT !.age = @ + 1] : m \in {x \in s : x.age < most}}

@@ -200,7 +200,7 @@ Free(s) ==
   IN /\ Becomes(w, {}) /\ holder' = IF M("grant") THEN first ELSE None
      /\ rsv' = IF Fair /\ first # None THEN [for |-> first, left |-> Try] ELSE NoRsv
 
-\* Code: strategies/keylock/calls.go:release, middleware/retry/release.go:released
+\* Code: strategies/keylock/calls.go:release, middleware/retry/baton.go:released
 Release(p) ==
   /\ p \in in \cap Ours /\ in' = in \ {p} /\ Free(Queue) /\ turn' = None
   /\ UNCHANGED <<lease, order, waited, kind, poll, began, idle, stalls>>
@@ -215,7 +215,7 @@ KeepTurn(p) ==
   /\ UNCHANGED <<lease, rsv, placed, woken, age, marked, waited, kind, msg, began, idle, stalls>>
 
 \* That waiter gives up: its process gives up the place, and wakes the first waiter.
-\* Code: middleware/retry/turn.go:wakeOthers, strategies/single/lua/release.lua
+\* Code: middleware/retry/baton.go:wakeOthers, strategies/single/lua/release.lua
 WakeOthers(p) ==
   /\ Turns /\ turn = p /\ Waits(p) /\ poll[p] = 0 /\ kind[p] # "dead"
   /\ order' = Without(p) /\ poll' = [poll EXCEPT ![p] = Never] /\ waited' = [waited EXCEPT ![p] = 0]
