@@ -2,7 +2,9 @@ package lease
 
 import (
 	"context"
+	"runtime"
 	"sync"
+	"weak"
 )
 
 // Closing is implemented by a Locker that knows when its drivers are closed.
@@ -10,6 +12,18 @@ type Closing interface {
 	// OnClose calls f in a goroutine of its own once every acquire fails because a driver is being
 	// closed, or now if that is so: for a quorum, once too few drivers are left. stop drops f.
 	OnClose(f func()) (stop func() bool)
+}
+
+// WatchClose calls f with target once c is being closed. c does not keep target: the watch ends when
+// target is garbage-collected. f must not refer to target.
+func WatchClose[T any](c Closing, target *T, f func(*T)) {
+	kept := weak.Make(target)
+	stop := c.OnClose(func() {
+		if target := kept.Value(); target != nil {
+			f(target)
+		}
+	})
+	runtime.AddCleanup(target, func(stop func() bool) { stop() }, stop)
 }
 
 // Acquiring is implemented by a Locker over one driver, for middleware that returns a lock without

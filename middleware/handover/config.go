@@ -30,10 +30,9 @@ func New(cfg Config) (locker.Middleware, error) {
 	}
 	return func(inner locker.Locker) locker.Locker {
 		_, queues := locker.As[lease.Leaver](inner)
-		closing, _ := locker.As[lease.Closing](inner)
 		acquiring, _ := locker.As[lease.Acquiring](inner)
 		return &cohort{
-			inner: inner, cfg: cfg, never: neverHandsOver(inner), queues: queues, closing: closing, acquiring: acquiring,
+			inner: inner, cfg: cfg, never: neverHandsOver(inner), queues: queues, acquiring: acquiring,
 			lines: map[string]*line{},
 		}
 	}, nil

@@ -17,13 +17,14 @@ type cohort struct {
 	cfg       Config
 	never     bool            // nothing is handed over
 	queues    bool            // the strategy keeps a queue of processes at the server
-	closing   lease.Closing   // nil: the wrapped Locker does not say when its driver is closed
 	acquiring lease.Acquiring // nil: Close of its driver waits for no acquire
 
 	// mu guards the lines, their heirs and tenures. It is held for a few steps, and never while
 	// foreign code runs.
-	mu    sync.Mutex
-	lines map[string]*line
+	mu     sync.Mutex
+	lines  map[string]*line
+	ending bool      // the driver is being closed: nothing is handed over
+	watch  sync.Once // makes Close set ending
 }
 
 // Unwrap returns the Locker whose locks are handed over.
@@ -101,7 +102,7 @@ func (a *acquisition) await(h *heir) error {
 		return nil
 	}
 	a.waited = true
-	a.watchClose(h.line)
+	a.watchClose()
 	ctx := a.caller
 	if a.req.MaxWait > 0 {
 		var cancel context.CancelFunc

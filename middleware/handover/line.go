@@ -22,15 +22,7 @@ type line struct {
 
 	pause  time.Duration // of the next leader
 	paused time.Time     // when the latest pause began
-	ending bool          // the driver is being closed: nothing is handed over
-	watch  watch         // for that
 	look   *time.Timer   // asks the server about the tenure; nil: nobody waits
-}
-
-// watch is what ends the wake-up by Close.
-type watch struct {
-	asked bool
-	stop  func() bool // nil: not known yet
 }
 
 // terms are what a request asks of its lease.
@@ -73,7 +65,7 @@ func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
 		c.lines[req.Name] = &made.line
 		return &made.heir
 	}
-	if over || l.ending || !l.terms.serve(wants) {
+	if over || c.ending || !l.terms.serve(wants) {
 		return nil
 	}
 	h := &heir{line: l, terms: wants, ready: make(chan struct{}), queued: l.size}
@@ -108,9 +100,8 @@ func (c *cohort) leave(h *heir) {
 	case h.waits:
 		l.remove(h)
 	}
-	stop := l.advance()
+	l.advance()
 	c.mu.Unlock()
-	stop()
 }
 
 // giveUp takes h out, whose time is over, and returns who has the lock in this process; nil: nobody.
@@ -145,8 +136,8 @@ func (l *line) holder() *locker.ContentionError {
 }
 
 // advance lets the first heir ask the wrapped Locker if nobody does and this process does not hold
-// the lock. It removes an empty line. The caller calls stop without mu.
-func (l *line) advance() (stop func()) {
+// the lock. It removes an empty line. mu is held.
+func (l *line) advance() {
 	switch h := l.first; {
 	case l.leader != nil, l.tenure != nil:
 	case h != nil:
@@ -158,11 +149,7 @@ func (l *line) advance() (stop func()) {
 		if l.look != nil {
 			l.look.Stop()
 		}
-		if end := l.watch.stop; end != nil {
-			return func() { end() }
-		}
 	}
-	return func() {}
 }
 
 func (l *line) push(h *heir) {
@@ -209,32 +196,24 @@ func (l *line) remove(h *heir) {
 	l.size--
 }
 
-// watchClose makes Close of the driver wake the heirs, for as long as the line exists.
-func (c *cohort) watchClose(l *line) {
-	c.mu.Lock()
-	asked := l.watch.asked || c.closing == nil
-	l.watch.asked = true
-	c.mu.Unlock()
-	if asked {
-		return
-	}
-	stop := c.closing.OnClose(l.end)
-	c.mu.Lock()
-	l.watch.stop = stop
-	gone := c.lines[l.name] != l
-	c.mu.Unlock()
-	if gone {
-		stop()
-	}
+// watchClose makes Close of the driver send all heirs on.
+func (c *cohort) watchClose() {
+	c.watch.Do(func() {
+		if closing, ok := locker.As[lease.Closing](c.inner); ok {
+			lease.WatchClose(closing, c, (*cohort).end)
+		}
+	})
 }
 
-// end sends all heirs to the wrapped Locker, which refuses them.
-func (l *line) end() {
-	l.cohort.mu.Lock()
-	defer l.cohort.mu.Unlock()
-	l.ending = true
-	for h := l.first; h != nil; h = l.first {
-		l.remove(h)
-		close(h.ready)
+// end sends all heirs to the wrapped Locker, which refuses them: its driver is being closed.
+func (c *cohort) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	for _, l := range c.lines {
+		for h := l.first; h != nil; h = l.first {
+			l.remove(h)
+			close(h.ready)
+		}
 	}
 }

@@ -101,7 +101,7 @@ func (t *tenure) handOn(from lease.Hold, now time.Time) outcome {
 
 // lasts reports whether t may be handed over at now.
 func (t *tenure) lasts(now time.Time) bool {
-	if t.kept || t.over || t.line.ending || !now.Before(t.until) {
+	if t.kept || t.over || t.line.cohort.ending || !now.Before(t.until) {
 		return false
 	}
 	if t.checking && now.Sub(t.confirmed) > t.unconfirmed() {
@@ -207,16 +207,14 @@ func (t *tenure) release(ctx context.Context) error {
 func (t *tenure) end(took time.Duration) {
 	c, l, now := t.line.cohort, t.line, time.Now()
 	c.mu.Lock()
-	stop := func() {}
+	defer c.mu.Unlock()
 	if l.tenure == t {
 		l.tenure = nil
 		if l.first != nil && (!c.queues || now.Sub(l.paused) >= pauseEvery) {
 			l.paused, l.pause = now, min(max(minPause, 4*took), pauseEvery)
 		}
-		stop = l.advance()
+		l.advance()
 	}
-	c.mu.Unlock()
-	stop()
 }
 
 // undone is called when the acquire of the hold has been undone.

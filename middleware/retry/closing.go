@@ -1,9 +1,6 @@
 package retry
 
 import (
-	"runtime"
-	"weak"
-
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -17,17 +14,12 @@ func (r *retrier) onClose(f func()) (stop func() bool) {
 	return func() bool { return true }
 }
 
-// watchClose makes Close wake all queues. The drivers do not keep the queues, which end the watch when
-// they are garbage-collected.
+// watchClose makes Close wake all queues.
 func (r *retrier) watchClose() {
 	r.queues.watch.Do(func() {
-		kept := weak.Make(r.queues)
-		stop := r.onClose(func() {
-			if qs := kept.Value(); qs != nil {
-				qs.wakeToClose()
-			}
-		})
-		runtime.AddCleanup(r.queues, func(stop func() bool) { stop() }, stop)
+		if closing, ok := locker.As[lease.Closing](r.inner); ok {
+			lease.WatchClose(closing, r.queues, (*queues).wakeToClose)
+		}
 	})
 }
 

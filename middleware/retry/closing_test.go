@@ -3,7 +3,6 @@ package retry_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,35 +114,4 @@ func TestCloseEndsPauses(t *testing.T) {
 			t.Errorf("the resume returned after %v, Close was after 1s", took)
 		}
 	})
-}
-
-// dropped is a Locker that is always refused, and says when nothing waits for its Close any more.
-type dropped struct{ stopped chan struct{} }
-
-func (dropped) Acquire(context.Context, locker.Request) (*locker.Lock, error) {
-	return nil, &locker.ContentionError{}
-}
-
-func (d dropped) OnClose(func()) (stop func() bool) {
-	return func() bool { close(d.stopped); return true }
-}
-
-// A driver does not keep the Lockers that waited over it.
-func TestCloseKeepsNoLocker(t *testing.T) {
-	t.Parallel()
-	d := dropped{make(chan struct{})}
-	_, err := locker.Must(retry.New(retry.Config{}))(d).Acquire(t.Context(),
-		locker.Request{Name: name, TTL: time.Hour, MaxWait: time.Millisecond})
-	match(t, err, []error{locker.ErrMaxWait}, nil)
-	for stopped := false; !stopped; {
-		runtime.GC()
-		select {
-		case <-d.stopped:
-			stopped = true
-		case <-t.Context().Done():
-			t.Fatal("the watch for Close lasts")
-		default:
-			runtime.Gosched()
-		}
-	}
 }
