@@ -197,7 +197,7 @@ func realOutage(t *testing.T, kind lockertest.Outage, call outageCall) (took tim
 		took = time.Since(began)
 		p.Thaw()
 		t.OK(errors.Join(p.Accept(), drv.Close()), "end of the outage")
-	}})
+	}}, suite.Memory)
 	return took, err
 }
 

@@ -144,9 +144,9 @@ func (s *Suite) RunOn(tb testing.TB, c *Case, srv *Server) {
 	c.Run(t)
 }
 
-// RunMutant runs one case that may be about to fail on tb, in a bubble.
-func (s *Suite) RunMutant(tb testing.TB, c *Case) {
-	t := newT(tb, s, start(tb, Memory, c.Nodes))
+// RunMutant runs one case that may be about to fail on tb. One on Memory needs a bubble.
+func (s *Suite) RunMutant(tb testing.TB, c *Case, kind Kind) {
+	t := newT(tb, s, start(tb, kind, c.Nodes))
 	t.LeavesKeys = c.LeavesKeys
 	c.Run(t)
 }

@@ -17,19 +17,24 @@ type Mutant struct {
 }
 
 // Catch demands, in a subtest for each mutant, that it fails the cases that were made for its flaw,
-// and that these pass without the flaw. All run in fake time.
+// and that these pass without the flaw. They run in fake time, or on a real cluster if they need one.
 func Catch(t *testing.T, mutants []Mutant) {
 	t.Helper()
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, name := range m.Caught {
-				c := m.Flawed.Find(name, suite.Memory)
+				kind := suite.Memory
+				c := m.Flawed.Find(name, kind)
+				if c == nil {
+					kind = suite.Cluster
+					c = m.Flawed.Find(name, kind)
+				}
 				if c == nil {
 					t.Errorf("there is no case %q that applies", name)
 					continue
 				}
-				if r := run(t, m.Flawed, c); r.Failed() {
+				if r := run(t, m.Flawed, c, kind); r.Failed() {
 					t.Logf("caught by %q: %s", name, r.First())
 				} else {
 					t.Errorf("not caught by %q", name)
@@ -37,7 +42,7 @@ func Catch(t *testing.T, mutants []Mutant) {
 				if m.Sound == nil {
 					continue
 				}
-				if r := run(t, m.Sound, m.Sound.Find(name, suite.Memory)); r.Failed() {
+				if r := run(t, m.Sound, m.Sound.Find(name, kind), kind); r.Failed() {
 					t.Errorf("without the flaw too %q fails: %s", name, r.First())
 				}
 			}
@@ -45,12 +50,19 @@ func Catch(t *testing.T, mutants []Mutant) {
 	}
 }
 
-// run runs a case in a bubble, and returns what it reported.
-func run(t *testing.T, s *suite.Suite, c *suite.Case) (r *suite.Recorder) {
+// run runs a case on a server of some kind, and returns what it reported.
+func run(t *testing.T, s *suite.Suite, c *suite.Case, kind suite.Kind) (r *suite.Recorder) {
 	t.Helper()
-	suite.Bubble(t, t.Name()+" by "+c.Name, func(*testing.T) {
-		r = suite.Record(context.Background(), c.Name, func(tb testing.TB) { s.RunMutant(tb, c) })
-	})
+	record := func(*testing.T) {
+		r = suite.Record(context.Background(), c.Name, func(tb testing.TB) { s.RunMutant(tb, c, kind) })
+	}
+	if kind != suite.Memory {
+		if record(t); r.Skipped() {
+			t.Skip(r.First())
+		}
+		return r
+	}
+	suite.Bubble(t, t.Name()+" by "+c.Name, record)
 	if r == nil { // a deadlock, which Bubble has reported
 		t.FailNow()
 	}
