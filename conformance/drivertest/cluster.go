@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -32,6 +33,11 @@ var clusterCases = []testCase{
 		name: "a moving slot is followed", on: suite.OnlyCluster, own: true,
 		why: "while a slot moves, ASK sends single keys to the new node, and TRYAGAIN refuses several until they are together",
 		run: movingSlotIsFollowed,
+	},
+	{
+		name: "a lost reply after a redirection leaves the outcome unknown", on: suite.OnlyCluster,
+		why: "MOVED and ASK prove that one node did not run the command; a client that reports them denies what the next node ran",
+		run: lostReplyAfterRedirection,
 	},
 	{
 		name: "a dead node's successor is found", on: suite.OnlyCluster, own: true,
@@ -323,5 +329,43 @@ func movingSlotIsFollowed(t *caseT) {
 	t.OK(err, "Eval over two keys after the move")
 	if n, _ := reply.Int(0); n != 3 {
 		t.Errorf("the counter is at %s, want 3", fmt.Sprint(n))
+	}
+}
+
+// lostReplyAfterRedirection moves a slot to a node behind a proxy, makes calls that the old node
+// redirects, and cuts their connections to the new one.
+func lostReplyAfterRedirection(t *caseT) {
+	var proxies sync.Map // by address
+	cluster := redistest.StartCluster(t.TB, 2, redistest.Options{Announce: func(addr string) (int, error) {
+		p, err := faultproxy.Listen(addr)
+		if err != nil {
+			return 0, err
+		}
+		t.Cleanup(p.Close)
+		proxies.Store(p.Addr(), p)
+		return p.Port(), nil
+	}})
+	t.Server = &suite.Server{Cluster: cluster, Target: suite.Target{Kind: Cluster, Addrs: cluster.Addrs()}}
+	from, to := cluster.Nodes()[0], cluster.Nodes()[1]
+	proxy, _ := proxies.Load(cluster.Addrs()[1])
+	p := proxy.(*faultproxy.Proxy)
+	drv := t.Driver()
+	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "LOAD", countScript.Source()), "SCRIPT LOAD")
+	for _, kind := range []string{"MOVED", "ASK"} {
+		for _, node := range []*redistest.Server{from, to} {
+			t.Eventually("a call works", func() bool { return eval.send(t.Ctx, drv, t.keyAt(node, true)) == nil })
+		}
+		tag, keys := t.keyAt(from, true), t.keys(100)
+		for i, key := range keys {
+			keys[i] = "{" + tag + "}" + key
+		}
+		move, err := cluster.BeginMove(t.Ctx, redistest.Slot(tag), to)
+		t.OK(err, "begin to move the slot")
+		if kind == "MOVED" {
+			t.OK(move.Finish(t.Ctx), "move the slot")
+		}
+		answers := t.sendAndBreak(p, drv, keys, kind, faultproxy.Cut)
+		t.OK(move.Finish(t.Ctx), "finish the move")
+		t.consistent(p, keys, answers)
 	}
 }

@@ -101,15 +101,15 @@ func about(keys []string) faultproxy.Match {
 	}
 }
 
-// ranAll returns how often the commands of a single server were executed, by the values of their
-// keys.
+// ranAll returns how often commands were executed, by the values of their keys. In a cluster the keys
+// must share a slot.
 func (t *caseT) ranAll(keys []string) []int {
 	t.Helper()
 	words := []any{"MGET"}
 	for _, key := range keys {
 		words = append(words, key)
 	}
-	values, _ := t.Do("", words...).([]any)
+	values, _ := t.Do(keys[0], words...).([]any)
 	if len(values) != len(keys) {
 		t.Fatalf("MGET of %d keys replied %d values", len(keys), len(values))
 	}
@@ -291,7 +291,6 @@ func callerThatLeavesFailsNobody(t *caseT) {
 
 // callsAreSentOnce breaks connections under calls, and leaves time for a resend.
 func callsAreSentOnce(t *caseT) {
-	const calls, every = 100, 10
 	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	faults := map[string]faultproxy.Fault{"cut": faultproxy.Cut, "cut before": faultproxy.CutBefore}
@@ -299,26 +298,34 @@ func callsAreSentOnce(t *caseT) {
 		faults["lost reply"] = faultproxy.DropReply
 	}
 	for what, fault := range faults {
-		keys := t.keys(calls)
-		trap := p.Add(faultproxy.Rule{Match: about(nth(keys, every)), Every: true, Fault: fault})
-		ctx, cancel := context.WithCancel(t.Ctx)
-		answers, all := t.sendAll(drv, keys, func(int) (context.Context, func()) { return ctx, func() {} })
-		t.Event(trap.Hit(), what)
-		if t.inFakeTime() {
-			t.Pause(silence)
-			cancel()
-		}
-		t.Promptly("the calls", all.Wait)
-		cancel()
-		for i, a := range answers {
-			if i%every == every-1 && p.Sent(keys[i]) > 0 {
-				t.unknown(a.err, fmt.Sprintf("%s, call %d", what, i))
-			}
-		}
-		t.consistent(p, keys, answers)
-		trap.Release()
+		keys := t.keys(100)
+		t.consistent(p, keys, t.sendAndBreak(p, drv, keys, what, fault))
 		t.Eventually("a call works again", func() bool { return eval.send(t.Ctx, drv, t.Key()) == nil })
 	}
+}
+
+// sendAndBreak has callers send at the same time, each about its key, and p disturb each tenth
+// command. It demands that the outcome of these is unknown.
+func (t *caseT) sendAndBreak(p *faultproxy.Proxy, drv driver.Driver, keys []string, what string, fault faultproxy.Fault) []answer {
+	t.Helper()
+	const every = 10
+	trap := p.Add(faultproxy.Rule{Match: about(nth(keys, every)), Every: true, Fault: fault})
+	ctx, cancel := context.WithCancel(t.Ctx)
+	defer cancel()
+	answers, all := t.sendAll(drv, keys, func(int) (context.Context, func()) { return ctx, func() {} })
+	t.Event(trap.Hit(), what)
+	if t.inFakeTime() {
+		t.Pause(silence)
+		cancel()
+	}
+	t.Promptly("the calls", all.Wait)
+	for i, a := range answers {
+		if i%every == every-1 && p.Sent(keys[i]) > 0 {
+			t.unknown(a.err, fmt.Sprintf("%s, call %d", what, i))
+		}
+	}
+	trap.Release()
+	return answers
 }
 
 // unknownScriptsAreSentOnce makes calls of two scripts, of which the server knows one at first.
