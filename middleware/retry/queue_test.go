@@ -171,6 +171,42 @@ func TestSharedHead(t *testing.T) {
 	})
 }
 
+// Once a refusal says that the strategy orders the modes, the first waiter of the other mode leads too,
+// and tries at once. It does not depend on the one ahead, which may give up.
+func TestOrderOfModesIsLearnt(t *testing.T) {
+	type test struct {
+		first, second locker.Mode
+		name          string // of the queue whose refusal says so
+	}
+	bubbles(t, map[string]test{
+		"a writer behind a reader":                     {locker.Shared, locker.Exclusive, name},
+		"a reader behind a writer":                     {locker.Exclusive, locker.Shared, name},
+		"a writer behind a reader, from another queue": {locker.Shared, locker.Exclusive, "another"},
+		"a reader behind a writer, from another queue": {locker.Exclusive, locker.Shared, "another"},
+	}, func(t *testing.T, s *server, tt test) {
+		s.ordered, s.latency = true, ms
+		refuse := &locker.ContentionError{Name: tt.name, Ordered: true}
+		s.answer = func(_ int, req locker.Request) error {
+			if req.Name == name && tt.name != name {
+				elapse(time.Second) // its own answer does not come
+			}
+			return refuse
+		}
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		s.begin(t.Context(), l, locker.Request{Note: "first", Mode: tt.first, MaxWait: 2 * ms})
+		second := s.begin(t.Context(), l, locker.Request{Note: "second", Mode: tt.second, MaxWait: time.Minute})
+		if tt.name != name {
+			s.begin(t.Context(), l, locker.Request{Name: tt.name, Note: "another", MaxWait: 2 * ms})
+		}
+		elapse(ms + ms/2)
+		if notes := s.notes(); !slices.Contains(notes, "second") {
+			t.Errorf("attempts: %v, want one of the second waiter", notes)
+		}
+		elapse(time.Minute)
+		second.wantError(t, time.Minute, locker.ErrMaxWait)
+	})
+}
+
 // A woken waiter that gives up passes the wake-up on, whichever of the two it notices first.
 func TestWakeUpPassedOn(t *testing.T) {
 	t.Parallel()

@@ -73,9 +73,11 @@ func (qs *queues) learn(held *locker.ContentionError) {
 		return
 	}
 	for _, q := range qs.byName {
-		if w := q.line(true).first; w != nil && !q.admits(w) {
-			q.closed = true
-			w.notify(locktrace.ByTurn) // it leads now
+		for i := range q.lines {
+			if w := q.lines[i].first; w != nil && !q.admits(w) {
+				q.closed = q.closed || w.shared
+				w.notify(locktrace.ByTurn) // it leads now
+			}
 		}
 	}
 	qs.strategy.ordered = true
