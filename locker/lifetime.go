@@ -155,6 +155,11 @@ func (l *lockState) reporting() bool { return l.reports != nil && l.reports.runn
 // lock locks the mutex, and ends a lock whose Deadline has passed. It returns the callbacks of that.
 func (l *lockState) lock() (ended *afterDone) {
 	l.mu.Lock()
+	return l.expire()
+}
+
+// expire ends a lock whose Deadline has passed. The mutex is held.
+func (l *lockState) expire() (ended *afterDone) {
 	if l.err == nil && l.left() <= 0 {
 		return l.lose(l.expired())
 	}
@@ -222,10 +227,11 @@ func (l *lockState) watch() {
 func (l *lockState) tick() time.Duration { return min(l.left(), min(max(minTick, l.ttl/8), maxTick)) }
 
 func (l *lockState) ticked() {
-	ended := l.lock()
-	if l.forgotten() {
+	l.mu.Lock()
+	if l.forgotten() { // asked first: the error of an expiry says so
 		l.extras().cause = ErrForgotten
 	}
+	ended := l.expire()
 	if l.err == nil && !l.deadline.IsZero() {
 		l.timer.Reset(l.tick())
 	}

@@ -283,7 +283,16 @@ func TestForgotten(t *testing.T) {
 // ends then. One that is alive is reported as lost, without that cause.
 func TestForgottenIsReported(t *testing.T) {
 	t.Parallel()
-	check.EachInFakeTime(t, map[string]bool{"forgotten": true, "alive": false}, func(t *testing.T, want bool) {
+	type test struct {
+		collected time.Duration // when garbage is
+		want      bool
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"forgotten":                            {11 * time.Second, true},
+		"forgotten, found out at the Deadline": {time.Hour - time.Second, true},
+		"alive":                                {11 * time.Second, false},
+	}, func(t *testing.T, tt test) {
+		want := tt.want
 		var reports atomic.Int32
 		var last error
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) {
@@ -296,7 +305,7 @@ func TestForgottenIsReported(t *testing.T) {
 			}
 			return l
 		})
-		time.Sleep(11 * time.Second) //nolint:forbidigo // fake time
+		time.Sleep(tt.collected) //nolint:forbidigo // fake time
 		runtime.GC()
 		runtime.GC()
 		time.Sleep(2 * time.Hour) //nolint:forbidigo // fake time
