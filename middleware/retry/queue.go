@@ -189,8 +189,8 @@ func (q *queue) wakeNewLeaders(w *waiter) {
 		q.closed = q.closed || other.shared
 		other.notify(locktrace.ByTurn)
 	}
-	if !w.shared && !q.closed {
-		q.wakeShared()
+	if !w.shared && !q.closed && !q.all.strategy.ordered {
+		q.wakeShared(w.number)
 	}
 }
 
@@ -198,14 +198,16 @@ func (q *queue) wakeNewLeaders(w *waiter) {
 func (q *queue) open() {
 	if q.closed {
 		q.closed = false
-		q.wakeShared()
+		q.wakeShared(0)
 	}
 }
 
-// wakeShared wakes all shared waiters that have no exclusive waiter ahead of them.
-func (q *queue) wakeShared() {
+// wakeShared wakes the shared waiters behind number that have no exclusive waiter ahead of them.
+func (q *queue) wakeShared(number int) {
 	for w := q.line(true).first; w != nil && q.admits(w); w = w.behind {
-		w.notify(locktrace.ByTurn)
+		if w.number > number {
+			w.notify(locktrace.ByTurn)
+		}
 	}
 }
 

@@ -171,6 +171,24 @@ func TestSharedHead(t *testing.T) {
 	})
 }
 
+// A writer that gives up behind a reader changes nothing for that one, whose attempt is in flight.
+func TestWriterBehindReaderGivesUp(t *testing.T) {
+	bubbles(t, map[string]bool{"in one line": false, "in two lines": true}, func(t *testing.T, s *server, ordered bool) {
+		s.ordered, s.noPubSub = ordered, true
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		s.hold()
+		s.begin(t.Context(), l, locker.Request{Note: "learns", MaxWait: ms})
+		elapse(ms)
+		s.latency = 10 * ms
+		reader := s.begin(t.Context(), l, locker.Request{Note: "reader", Mode: locker.Shared, MaxWait: time.Minute})
+		s.begin(t.Context(), l, locker.Request{Note: "writer", MaxWait: ms})
+		elapse(time.Minute)
+		reader.wantError(t, time.Minute+ms, locker.ErrMaxWait)
+		readers := slices.DeleteFunc(s.notes(), func(note string) bool { return note != "reader" })
+		equal(t, "attempts of the reader", readers, []string{"reader"})
+	})
+}
+
 // Once a refusal says that the strategy orders the modes, the first waiter of the other mode leads too,
 // and tries at once. It does not depend on the one ahead, which may give up.
 func TestOrderOfModesIsLearnt(t *testing.T) {
