@@ -50,7 +50,7 @@ func (q *queue) refused(w *waiter) {
 // acquired is called when this process has acquired the lock, by an attempt of w, or outside the
 // queue if w is nil. alone says that nobody else can hold it. mu is held.
 func (q *queue) acquired(w *waiter, alone bool) {
-	if q.baton != nil && (alone || q.baton.carrier == w) {
+	if q.baton != nil && (alone || w != nil && q.baton.carrier == w) {
 		q.baton.done = true
 		q.baton = nil
 	}

@@ -144,3 +144,31 @@ func TestAttemptFromBeforeTheReleaseIsGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// The same if the waiter has not tried yet, and a reader of its process, which did not queue, holds the
+// lock meanwhile: others may read beside it.
+func TestGivesUpBesideAReaderOutsideTheQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.queue, s.latency = true, ms/100
+		l := wrap(t, s, retry.Config{WakeJitter: time.Hour})
+		other := s.hold()
+		first := s.begin(t.Context(), l, locker.Request{})
+		elapse(ms)
+		s.free(other)
+		check.Advance(time.Hour)
+		first.mustLock(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		second := s.begin(ctx, l, locker.Request{})
+		elapse(4 * ms) // the turn is over
+		check.OK(t, first.lock.Release(t.Context()))
+		reader := s.begin(t.Context(), l, locker.Request{NoWait: true, Mode: locker.Shared})
+		check.Advance(ms / 50) // the waiter sleeps for longer than that
+		reader.mustLock(t)
+		cancel()
+		synctest.Wait()
+		check.Is(t, second.err, context.Canceled)
+		if len(s.releases) != 2 || s.releases[0].Next != lease.NextFirst || s.releases[1].Next != lease.NextOther {
+			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
+		}
+	})
+}
