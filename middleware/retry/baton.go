@@ -94,6 +94,8 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, sent *ba
 	}
 	q, relies := qs.byName[l.lock.Name()], op.Waiter != "" && op.Next != lease.NextOther && err == nil
 	switch {
+	case q != nil && q.heldByOther(l.lock):
+		return // whose release wakes the next one
 	case q != nil && relies:
 		// What is in flight may have come before the release.
 		q.baton = &baton{lease: l, own: op.Next == lease.NextOwn, answered: true}

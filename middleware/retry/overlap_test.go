@@ -172,3 +172,32 @@ func TestGivesUpBesideAReaderOutsideTheQueue(t *testing.T) {
 		}
 	})
 }
+
+// The answer to a release comes after a message of it, by which the next waiter has acquired the lock:
+// the one after that makes no attempt at a lock that its own process holds.
+func TestLateAnswerToARelease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.queue, s.latency, s.lease = true, ms/10, time.Hour
+		l := wrap(t, s, retry.Config{})
+		other := s.hold()
+		first := s.begin(t.Context(), l, locker.Request{})
+		second := s.begin(t.Context(), l, locker.Request{})
+		elapse(time.Second)
+		s.free(other)
+		check.Advance(time.Second) // the turn is over
+		first.mustLock(t)
+		third := s.begin(t.Context(), l, locker.Request{})
+		elapse(time.Second)
+		before := len(s.times())
+		s.answering = func() error { elapse(ms); return nil }
+		check.OK(t, first.lock.Release(t.Context()))
+		s.answering = nil
+		check.Advance(2 * ms)
+		second.mustLock(t)
+		same(t, "attempts", len(s.times())-before, 1)
+		check.OK(t, second.lock.Release(t.Context()))
+		check.Advance(time.Second)
+		third.mustLock(t)
+		check.OK(t, third.lock.Release(t.Context()))
+	})
+}

@@ -268,10 +268,17 @@ func (q *queue) released(lock lease.Hold, others lease.Others) {
 	q.wakeLeaders(locktrace.ByRelease)
 }
 
+// heldByOther reports whether another request here has acquired the lock since the hold of lock. mu is
+// held.
+func (q *queue) heldByOther(lock lease.Hold) bool {
+	here := q.answers.latest.here
+	return here != nil && here != lock
+}
+
 // freed records that this process releases lock: it was held until now. mu is held.
 func (q *queue) freed(lock lease.Hold, now time.Time) {
 	q.vacant = false
-	if was := q.answers.latest; was.here != nil || q.all.reenters && was.owner() != "" && was.owner() == lock.Owner() {
+	if was := q.answers.latest; was.here == lock || q.all.reenters && was.owner() != "" && was.owner() == lock.Owner() {
 		q.answers.latest = assumed(q.name, now)
 		q.answers.latest.held.Owner, q.answers.latest.held.Note = was.held.Owner, was.held.Note
 	}
