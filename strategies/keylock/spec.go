@@ -101,7 +101,8 @@ type Spec struct {
 	//
 	//	ARGV   value, the channel to publish on ('': do not publish);
 	//	       with Queue: the place of the caller's process, which needs no wake-up ('': none); '1'
-	//	       if the order is strict, else ''; who is to try next (lease.Next);
+	//	       if the order is strict, else ''; who is to try next (lease.Next). The three are left
+	//	       out if all are '' and nothing follows;
 	//	       with MinHold, if the name is to stay taken: for how long. The hold
 	//	       is replaced by one that nobody can renew or release, and waiters that do not poll are
 	//	       woken, so that they learn when it ends. It never lasts longer than the lease of the

@@ -9,6 +9,7 @@
 -- ARGV[4]  '1' if the order is strict
 -- ARGV[5]  'keep': the caller's process tries next, and no other process is woken, unless the order
 --          is strict; 'leave': no waiter of the caller's process is left; empty: neither
+--          ARGV[3] to ARGV[5] are absent if all are empty and there is no ARGV[6]
 -- ARGV[6]  for how long the name stays taken, ms, at most until the lease would have ended; the
 --          first waiter is woken, so that it learns the time. Absent: the lock is free
 -- reply    1 released; 2 the lock is free, and nobody waits or the caller's process is first; 3 it is

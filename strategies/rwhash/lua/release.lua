@@ -9,6 +9,7 @@
 -- ARGV[4]  '1': the order is strict; not used
 -- ARGV[5]  'leave': the waiters of the caller's process have given up: all of them, or with an empty
 --          ARGV[3] its readers; else not used
+--          ARGV[3] to ARGV[5] are absent if all are empty and there is no ARGV[6]
 -- ARGV[6]  for how long the name stays taken, ms, at most until the lease would have ended; the
 --          waiters are woken, so that they learn the time. Absent: the lock is free
 -- reply    1 released; 2 the lock is free, and nobody waits or the caller's process is first; 3 it is
