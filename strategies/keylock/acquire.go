@@ -33,9 +33,9 @@ type keyAttempt struct {
 }
 
 // newAttempt prepares an attempt on behalf of req, whose fields were checked.
-func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) *keyAttempt {
+func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) keyAttempt {
 	owner, note, ttl, permits := req.Owner, req.Note, req.TTL, max(req.Permits, 1)
-	a := &keyAttempt{keyHold: &keyHold{l: l, name: req.Name, key: key, shared: req.Mode == locker.Shared},
+	a := keyAttempt{keyHold: &keyHold{l: l, name: req.Name, key: key, shared: req.Mode == locker.Shared},
 		mode: req.Mode, noWait: req.NoWait}
 	if g := req.Resume.Grant(); g.Token != "" {
 		a.replaced = g.Token
@@ -58,8 +58,9 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 	if l.spec.Shared || l.spec.Queue {
 		a.waiter = waiterOf(ctx, req)
 	}
-	a.sends.UntilClose = l.drv.UntilClose() //nolint:fatcontext // not derived from another
+	a.sends.UntilClose = l.drv.UntilClose()
 	a.sends.Timeout, a.sends.Limit, a.sends.Urgent = a.timeout, resolve.OpenFor(a.ttl), a.resumes()
+	a.sends.ReadLate = readLate
 	if req.NoWait && req.MaxWait == 0 {
 		a.sends.Limit = a.timeout
 	}
@@ -69,7 +70,7 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 // run makes the attempt. Unless it acquires the lock, it leaves nothing behind, or cleans up in the
 // background.
 func (a *keyAttempt) run(ctx context.Context) error {
-	err := a.sends.Resolve(ctx, a)
+	err := a.sends.Resolve(ctx, a.send)
 	a.unanswered, a.openUntil = a.sends.Unanswered, a.last.Add(resolve.OpenFor(a.ttl))
 	if err == nil && a.answered != nil {
 		err = a.read(a.answered.reply)
@@ -91,8 +92,8 @@ func (a *keyAttempt) run(ctx context.Context) error {
 	return err
 }
 
-// Send implements resolve.Command.
-func (a *keyAttempt) Send(ctx context.Context) error {
+// send sends the attempt once: SET NX, and the script if that is refused, or the script alone.
+func (a *keyAttempt) send(ctx context.Context) error {
 	a.mark(a.sends.Last) // Resolve has just read the clock
 	if a.beginsWithSetNX() {
 		set, err := a.l.drv.SetNX(ctx, a.key, a.value, a.ttl)
@@ -105,8 +106,9 @@ func (a *keyAttempt) Send(ctx context.Context) error {
 		}
 		a.mark(time.Now())
 	}
-	a.answered = a.acquireCall()
-	return a.answered.Send(ctx)
+	call := a.acquireCall()
+	a.answered = &call
+	return call.send(ctx)
 }
 
 // beginsWithSetNX reports whether the next command is SET NX. Resends need the script, which finds
@@ -127,8 +129,8 @@ func (a *keyAttempt) mark(now time.Time) {
 	a.sent++
 }
 
-// ReadLate implements resolve.LateReader. It uses nothing of the attempt, which may be over.
-func (a *keyAttempt) ReadLate(v any) resolve.Verdict {
+// readLate returns what a late reply to an attempt shows.
+func readLate(v any) resolve.Verdict {
 	switch v := v.(type) {
 	case bool: // of SET NX
 		if v {

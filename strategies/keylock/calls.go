@@ -12,8 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// scriptCall is a call of a script, with all its sends. It stores keys and arguments, to save
-// allocations.
+// scriptCall is a call of a script, with all its sends.
 type scriptCall struct {
 	resolve.Sends
 	drv    driver.Driver
@@ -28,13 +27,13 @@ type scriptCall struct {
 	replicas int           // how many must acknowledge it; 0: none
 	within   time.Duration // the time that they have; less if ctx ends sooner
 	acked    int           // how many did, in the last send
-
-	key [3]string
-	arg [9]string
 }
 
-// Send implements resolve.Command.
-func (c *scriptCall) Send(ctx context.Context) error {
+// resolve sends the call until its outcome is known.
+func (c *scriptCall) resolve(ctx context.Context) error { return c.Resolve(ctx, c.send) }
+
+// send sends the call once.
+func (c *scriptCall) send(ctx context.Context) error {
 	err := c.sendOnce(ctx)
 	if c.queue && driver.CodeOf(err) == "TRYAGAIN" { // the keys of a migrating slot are on two nodes
 		c.keys, c.queue = c.keys[:len(c.keys)-1], false
@@ -66,23 +65,23 @@ func (c *scriptCall) currentArgs() []string {
 }
 
 // call prepares a call with the keys of the hold.
-func (h *keyHold) call(script *driver.Script, args ...string) *scriptCall {
+func (h *keyHold) call(script *driver.Script, args ...string) scriptCall {
 	c := h.lockCall(script, args...)
 	if h.fenced() {
-		c.keys = c.key[:2]
+		c.keys = c.keys[:2]
 	}
 	return c
 }
 
 // lockCall prepares a call with the key of the lock alone.
-func (h *keyHold) lockCall(script *driver.Script, args ...string) *scriptCall {
-	c := &scriptCall{
+func (h *keyHold) lockCall(script *driver.Script, args ...string) scriptCall {
+	words := make([]string, 3+len(args)) // room for the counter and the queue
+	words[0], words[1] = h.key, h.counter
+	copy(words[3:], args)
+	return scriptCall{
 		Sends: resolve.Sends{Timeout: h.timeout, Urgent: true}, drv: h.l.drv, script: script,
-		key: [3]string{h.key, h.counter},
+		keys: words[:1:3], args: words[3:],
 	}
-	c.keys = c.key[:1]
-	c.args = append(c.arg[:0], args...)
-	return c
 }
 
 // queued adds the key of the queue of waiters.
@@ -94,38 +93,39 @@ func (c *scriptCall) queued(key string) {
 // Each of the following functions builds the arguments of one script, in the order that Spec lists.
 
 // acquireCall prepares the call of Acquire, or of Resume if the attempt takes over a hold.
-func (a *keyAttempt) acquireCall() *scriptCall {
-	spec := a.l.spec
-	c := a.replicated(a.call(spec.Acquire, a.value, millis(a.ttl), a.counterTTL(a.ttl)))
-	if a.queues() {
-		c.queued(queueKey(a.key))
-	}
+func (a *keyAttempt) acquireCall() scriptCall {
+	spec, script := a.l.spec, a.l.spec.Acquire
+	var room [12]string
+	args := append(room[:0], a.value, millis(a.ttl), a.counterTTL(a.ttl))
 	if a.resumes() {
-		c.script, c.args = spec.Resume, append(c.args, a.replaced)
+		script, args = spec.Resume, append(args, a.replaced)
 	}
 	if spec.ParseValue == nil {
-		c.args = append(c.args, a.owner, a.note)
+		args = append(args, a.owner, a.note)
 	}
 	if spec.Shared {
-		c.args = append(c.args, a.mode.String())
+		args = append(args, a.mode.String())
 	}
 	if spec.Shared || spec.Queue {
-		c.args = append(c.args, a.waiter.waited(), a.waiter.patience())
+		args = append(args, a.waiter.waited(), a.waiter.patience())
 	}
 	if spec.Queue {
 		channel, place := a.channel(), a.waiter.place(a.mode, spec.Shared)
 		delivery := a.waiter.delivery(a.l.drv, channel, place)
-		c.args = append(c.args, place, strconv.Itoa(int(delivery)), channel, a.waiter.next(a.l.cfg.Fair))
+		args = append(args, place, strconv.Itoa(int(delivery)), channel, a.waiter.next(a.l.cfg.Fair))
 	}
-	c.args = append(c.args, spec.ExtraArgs...)
+	c := a.replicated(a.call(script, append(args, spec.ExtraArgs...)...))
+	if a.queues() {
+		c.queued(queueKey(a.key))
+	}
 	return c
 }
 
-func (h *keyHold) renewCall(ttl time.Duration) *scriptCall {
+func (h *keyHold) renewCall(ttl time.Duration) scriptCall {
 	return h.replicated(h.call(h.l.spec.Renew, h.current(), millis(ttl), h.counterTTL(ttl)))
 }
 
-func (h *keyHold) convertCall(mode locker.Mode) *scriptCall {
+func (h *keyHold) convertCall(mode locker.Mode) scriptCall {
 	number := strconv.FormatInt(h.nextConversion(), 10)
 	c := h.call(h.l.spec.Convert, h.current(), mode.String(), number, h.channel(), h.counterTTL(h.ttl))
 	if h.l.spec.Queue {
@@ -137,19 +137,19 @@ func (h *keyHold) convertCall(mode locker.Mode) *scriptCall {
 	return c
 }
 
-func (h *keyHold) raiseFenceCall(fence int64) *scriptCall {
+func (h *keyHold) raiseFenceCall(fence int64) scriptCall {
 	return h.call(h.l.spec.RaiseFence, h.current(), strconv.FormatInt(fence, 10), h.counterTTL(h.ttl))
 }
 
 // noteCall prepares the call of Resume that changes the note: value replaces the present one. It is
 // no resume: it has no fence counter, and the lease lasts no longer than the Deadline.
-func (h *keyHold) noteCall(value, note string) *scriptCall {
+func (h *keyHold) noteCall(value, note string) scriptCall {
 	left := max(time.Until(h.until()), time.Millisecond)
-	c := h.replicated(h.lockCall(h.l.spec.Resume, value, millis(left), "0", h.current()))
+	args := []string{value, millis(left), "0", h.current()}
 	if h.l.spec.ParseValue == nil {
-		c.args = append(c.args, h.owner, note, "")
+		args = append(args, h.owner, note, "")
 	}
-	return c
+	return h.replicated(h.lockCall(h.l.spec.Resume, args...))
 }
 
 // endScript is a call that ends a hold: of Release, or of UndoResume.
@@ -180,14 +180,14 @@ func (h *keyHold) undo() endScript {
 
 // endCall prepares the call of an endScript. It leaves the last three arguments out if all are empty:
 // with them an acquire and a release cost the server a tenth more.
-func (h *keyHold) endCall(e endScript) *scriptCall {
-	c := h.lockCall(e.script, e.args[:]...)
+func (h *keyHold) endCall(e endScript) scriptCall {
+	args, fair := append(make([]string, 0, 5), e.args[:]...), h.l.cfg.fair()
+	if e.queue && (e.own != "" || fair != "" || e.next != "" || !e.keepUntil.IsZero()) {
+		args = append(args, e.own, fair, string(e.next))
+	}
+	c := h.lockCall(e.script, args...)
 	if e.queue {
 		c.queued(queueKey(h.key))
-		fair := h.l.cfg.fair()
-		if e.own != "" || fair != "" || e.next != "" || !e.keepUntil.IsZero() {
-			c.args = append(c.args, e.own, fair, string(e.next))
-		}
 	}
 	c.keepUntil = e.keepUntil
 	return c

@@ -16,7 +16,7 @@ var errOvertaken = errors.New("a later conversion of the same lock overtook it")
 // what arrives behind a later one.
 func (h *keyHold) convert(ctx context.Context, mode locker.Mode) (lease.Term, error) {
 	call := h.convertCall(mode)
-	status, err := h.run(ctx, call, replyYes, replyAlready, replyNo, replyRefused, replyLate, replyCounter,
+	status, err := h.run(ctx, &call, replyYes, replyAlready, replyNo, replyRefused, replyLate, replyCounter,
 		replyForeign)
 	switch {
 	case err != nil:
@@ -26,7 +26,7 @@ func (h *keyHold) convert(ctx context.Context, mode locker.Mode) (lease.Term, er
 	case status == replyLate:
 		return lease.Term{}, driver.Permanent(errOvertaken)
 	case mode == locker.Exclusive:
-		return h.upgraded(ctx, call, status == replyAlready)
+		return h.upgraded(ctx, &call, status == replyAlready)
 	}
 	fence, err := readFence(call.reply, 1)
 	if err != nil {

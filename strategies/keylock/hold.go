@@ -124,7 +124,7 @@ func (h *keyHold) run(ctx context.Context, call *scriptCall, want ...int64) (int
 
 func (h *keyHold) runOnce(ctx context.Context, call *scriptCall, want ...int64) (int64, error) {
 	call.Limit = max(time.Until(h.until()), time.Nanosecond)
-	if err := call.Resolve(ctx, call); err != nil {
+	if err := call.resolve(ctx); err != nil {
 		return 0, lostIfOtherType(err)
 	}
 	status, err := h.heldStatus(call.reply, want...)
@@ -158,7 +158,7 @@ func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, err
 		return lease.Term{}, err
 	}
 	call := h.renewCall(ttl)
-	if _, err := h.run(ctx, call, replyYes, replyNo); err != nil {
+	if _, err := h.run(ctx, &call, replyYes, replyNo); err != nil {
 		return lease.Term{}, err
 	}
 	if call.acked < call.replicas {
@@ -173,7 +173,7 @@ func (h *keyHold) raiseFence(ctx context.Context, fence int64) (lease.Term, erro
 			"a token that a counter can hold: 1 to 2^53-2")
 	}
 	call := h.raiseFenceCall(fence)
-	if _, err := h.run(ctx, call, replyYes, replyNo, replyCounter, replyForeign); err != nil {
+	if _, err := h.run(ctx, &call, replyYes, replyNo, replyCounter, replyForeign); err != nil {
 		return lease.Term{}, err
 	}
 	now, err := readFence(call.reply, 1)

@@ -90,7 +90,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.
 	}
 	defer func() { lease.EndAcquire(ctx, end, lock != nil) }()
 	a := l.newAttempt(ctx, key, req)
-	return l.finish(ctx, a, a.describe(a.run(ctx)))
+	return l.finish(ctx, &a, a.describe(a.run(ctx)))
 }
 
 // finish reports an attempt that ended with err, and returns the Lock.

@@ -155,7 +155,7 @@ func (h *keyHold) tryFinishChange(ctx context.Context) error {
 // sendChange sends a change, in its turn, until its outcome is known.
 func (h *keyHold) sendChange(ctx context.Context, c *change) error {
 	call := h.noteCall(c.value, c.note)
-	_, err := h.runOnce(ctx, call, replyYes, replyAlready, replyNo, replyForeign)
+	_, err := h.runOnce(ctx, &call, replyYes, replyAlready, replyNo, replyForeign)
 	h.mu.Lock()
 	if err == nil {
 		h.changed.value = c.value

@@ -29,7 +29,7 @@ func (h *keyHold) end(ctx context.Context, e endScript) (others lease.Others, er
 	call := h.endCall(e)
 	call.Patience, call.Limit = ctx, h.l.cfg.releaseTimeout(h.timeout)
 	deadline, mark := h.until(), h.unanswered.Mark()
-	err = call.Resolve(uncancelled(ctx), call)
+	err = call.resolve(uncancelled(ctx))
 	e.own, e.next = "", lease.NextFirst // its process has tried by the time of what follows
 	if err == nil {
 		others, err = h.released(call.reply)

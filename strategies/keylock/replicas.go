@@ -17,7 +17,7 @@ import (
 // token that a quorum raises needs none either: the other nodes have it too.
 
 // replicated makes a call one that replicas must acknowledge.
-func (h *keyHold) replicated(c *scriptCall) *scriptCall {
+func (h *keyHold) replicated(c scriptCall) scriptCall {
 	if cfg := h.l.cfg; cfg.MinReplicas > 0 {
 		c.replicas, c.within = cfg.MinReplicas, cfg.replicaTimeout(h.timeout)
 	}
@@ -53,7 +53,8 @@ func (h *keyHold) acknowledged(ctx context.Context, call *scriptCall, earlier bo
 		return nil
 	}
 	if earlier {
-		call = h.renewCall(time.Millisecond)
+		renewal := h.renewCall(time.Millisecond)
+		call = &renewal
 		if _, err := h.run(ctx, call, replyYes, replyNo); err != nil {
 			return err
 		}

@@ -87,10 +87,10 @@ func TestCleanUpHearsLateAnswers(t *testing.T) {
 		s.reply = func(context.Context, string, int) (bool, error) {
 			return tt.set && time.Since(s.start) >= tt.after, nil
 		}
-		sends := resolve.Sends{Timeout: time.Hour}
+		sends := resolve.Sends{Timeout: time.Hour, ReadLate: readLate}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		check.Is(t, sends.Resolve(ctx, setting{s}), context.DeadlineExceeded)
+		check.Is(t, sends.Resolve(ctx, s.setNX), context.DeadlineExceeded)
 		s.start = time.Now()
 		r := s.residue(t, "k", 0, false)
 		r.Sends = sends.Unanswered
@@ -106,15 +106,11 @@ func TestCleanUpHearsLateAnswers(t *testing.T) {
 	})
 }
 
-// setting is a SET NX.
-type setting struct{ *server }
-
-func (c setting) Send(ctx context.Context) error {
-	_, err := c.SetNX(ctx, "", "", 0)
+// setNX sends a SET NX.
+func (s *server) setNX(ctx context.Context) error {
+	_, err := s.SetNX(ctx, "", "", 0)
 	return err
 }
-
-func (setting) ReadLate(v any) resolve.Verdict { return late{}.ReadLate(v) }
 
 // However much there is to clean up at a driver, it costs a limited number of goroutines and of
 // scripts per second, and each residue is looked after.

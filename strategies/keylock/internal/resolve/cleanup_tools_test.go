@@ -82,8 +82,8 @@ func (s *server) sent(from, to time.Duration) (n int) {
 func (s *server) residue(t *testing.T, key string, open int, held bool) resolve.Residue {
 	t.Helper()
 	cmd := &script{answers: append(slices.Repeat([]error{errCut}, open), nil)}
-	sends := resolve.Sends{Timeout: time.Second}
-	check.Must(t, sends.Resolve(t.Context(), late{cmd}))
+	sends := resolve.Sends{Timeout: time.Second, ReadLate: readLate}
+	check.Must(t, sends.Resolve(t.Context(), cmd.send))
 	if sends.Unanswered == nil {
 		sends.Unanswered = new(resolve.Unanswered)
 	}
@@ -117,10 +117,8 @@ func (s *server) residueOf(u *resolve.Unanswered, key string, timeout time.Durat
 	}
 }
 
-// late is a script whose late answers count.
-type late struct{ *script }
-
-func (late) ReadLate(v any) resolve.Verdict {
+// readLate reads late answers to a SET NX.
+func readLate(v any) resolve.Verdict {
 	switch v {
 	case true:
 		return resolve.Won

@@ -34,7 +34,7 @@ type script struct {
 	sentAt  []time.Time
 }
 
-func (s *script) Send(ctx context.Context) error {
+func (s *script) send(ctx context.Context) error {
 	s.sentAt = append(s.sentAt, time.Now())
 	err := s.answers[min(len(s.sentAt), len(s.answers))-1]
 	if errors.Is(err, errHang) {
@@ -103,7 +103,7 @@ func TestResolve(t *testing.T) {
 		sends := resolve.Sends{Timeout: time.Second, Limit: cmp.Or(tt.limit, 20*time.Second), Patience: tt.patience}
 		cmd := &script{answers: tt.answers}
 		start := time.Now()
-		err := sends.Resolve(ctx, cmd)
+		err := sends.Resolve(ctx, cmd.send)
 		check.Is(t, err, tt.want...)
 		check.IsNot(t, err, tt.wantNot...)
 		if tt.n >= 0 && (sends.N != tt.n || sends.Open != tt.open) {
@@ -152,7 +152,7 @@ func TestResolveUnsentInTime(t *testing.T) {
 		if tt.patient {
 			sends.Patience = ctx
 		}
-		err := sends.Resolve(context.Background(), &script{answers: tt.answers})
+		err := sends.Resolve(context.Background(), (&script{answers: tt.answers}).send)
 		check.Is(t, err, tt.want...)
 		check.IsNot(t, err, locker.ErrUnknownOutcome)
 		if tt.n >= 0 && sends.N != tt.n {
@@ -180,7 +180,7 @@ func TestResolveAfterTheDeadline(t *testing.T) {
 		bounded, cancel := context.WithTimeoutCause(t.Context(), late, locker.ErrMaxWait)
 		defer cancel()
 		sends := resolve.Sends{Timeout: time.Second, Limit: time.Minute}
-		err := sends.Resolve(early{bounded, late}, &script{answers: []error{driver.NotSent(context.DeadlineExceeded)}})
+		err := sends.Resolve(early{bounded, late}, (&script{answers: []error{driver.NotSent(context.DeadlineExceeded)}}).send)
 		check.Is(t, err, locker.ErrMaxWait, driver.ErrNotSent)
 		check.IsNot(t, err, locker.ErrUnknownOutcome)
 	})

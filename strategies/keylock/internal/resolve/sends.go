@@ -16,27 +16,6 @@ const (
 	resendMax = 500 * time.Millisecond
 )
 
-// Command sends one command once, within ctx, and keeps its reply. It returns the driver's error.
-// It must be safe to resend.
-type Command interface {
-	Send(ctx context.Context) error
-}
-
-// LateReader is implemented by a Command that makes a hold. It reads replies that come too late for
-// Send.
-type LateReader interface {
-	// ReadLate returns what v means, which the driver returned without an error. It may be called
-	// at any time, also after Resolve.
-	ReadLate(v any) Verdict
-}
-
-// OpenRecorder is implemented by a Command that makes several holds, instead of LateReader. It
-// keeps an Unanswered for each.
-type OpenRecorder interface {
-	// RecordOpen is called for a send that ended with err, and may still be executed.
-	RecordOpen(err error)
-}
-
 // Sends sends one command until its outcome is known. The zero value with Timeout set is ready for
 // one Resolve.
 type Sends struct {
@@ -53,40 +32,45 @@ type Sends struct {
 	// UntilClose, if not nil, ends the resending: that of the driver.
 	UntilClose context.Context //nolint:containedctx // as Patience
 
+	// ReadLate is for a command that makes a hold. It returns the meaning of a reply that came too
+	// late for the send, and that the driver returned without an error. It may be called at any time,
+	// also after Resolve. Nil: late replies are not read.
+	ReadLate func(v any) Verdict
+
 	// N counts the sends, Open those of them whose reply did not arrive.
 	N, Open int
-	// Unanswered is what is known of the open ones if the command is a LateReader; nil if there
-	// were none.
+	// Unanswered is what is known of the open ones if there is a ReadLate; nil if there were none.
 	Unanswered *Unanswered
 	// First and Last are when the first and the last send began, FirstOpen when the first open one
 	// did.
 	First, Last, FirstOpen time.Time
-
-	bound driver.Bounded // of the first send; here to save an allocation
 }
 
-// Resolve sends cmd, and resends it as long as a send is open and ctx and Limit allow: after 5 ms
+// Resolve calls send, and calls it again as long as a send is open and ctx and Limit allow: after 5 ms
 // doubling to 500 ms. It also resends after TRYAGAIN (a slot on the move), and with Patience a
-// command that could not be sent within Timeout.
+// command that could not be sent within Timeout. send sends the command once, within its ctx, and
+// returns the driver's error. It must be safe to resend.
+//
+// Neither s nor send escapes: a command is resolved without an allocation for either.
 //
 // The error is nil once a send was answered. If no send is open, it is the error of the last one.
 // Else it matches locker.ErrUnknownOutcome, the last error, and ctx's if that ended the resending.
 // An error that is driver.Interrupted matches locker.ErrUnknownOutcome too and is not resent, nor
 // is one after which the server would refuse WAIT again.
-func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
+func (s *Sends) Resolve(ctx context.Context, send func(ctx context.Context) error) error {
 	patience := s.Patience
 	if patience == nil {
 		patience = ctx
 	}
 	for delay := time.Duration(0); ; {
-		err := s.send(ctx, cmd)
+		err := s.send(ctx, send)
 		switch {
 		case err == nil:
 			return nil
 		case driver.Interrupted(err): // half of it may be written; nothing more will be
 			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 		case !driver.NotExecuted(err):
-			s.addOpen(cmd, err)
+			s.addOpen(err)
 			if driver.WaitRefused(err) {
 				return s.classify(err) // resent it would only be executed again
 			}
@@ -143,26 +127,21 @@ func (s *Sends) over(patience context.Context, delay time.Duration) bool {
 func (s *Sends) closing() bool { return s.UntilClose != nil && s.UntilClose.Err() != nil }
 
 // addOpen counts a send whose reply did not arrive.
-func (s *Sends) addOpen(cmd Command, err error) {
+func (s *Sends) addOpen(err error) {
 	if s.Open++; s.Open == 1 {
 		s.FirstOpen = s.Last
 	}
-	switch cmd := cmd.(type) {
-	case LateReader:
-		if s.Unanswered == nil {
-			s.Unanswered = new(Unanswered)
-		}
-		s.Unanswered.Add(err, cmd.ReadLate)
-	case OpenRecorder:
-		cmd.RecordOpen(err)
+	if s.ReadLate == nil {
+		return
 	}
+	if s.Unanswered == nil {
+		s.Unanswered = new(Unanswered)
+	}
+	s.Unanswered.Add(err, s.ReadLate)
 }
 
-func (s *Sends) send(ctx context.Context, cmd Command) error {
-	bound := &s.bound
-	if s.N > 0 {
-		bound = new(driver.Bounded)
-	}
+// send makes one send.
+func (s *Sends) send(ctx context.Context, send func(ctx context.Context) error) error {
 	s.Last = time.Now()
 	if s.N == 0 {
 		s.First = s.Last
@@ -172,10 +151,10 @@ func (s *Sends) send(ctx context.Context, cmd Command) error {
 	if s.Limit > 0 {
 		timeout = min(timeout, s.Limit-s.Last.Sub(s.First))
 	}
-	bound.Urgent = s.Urgent
+	bound := &driver.Bounded{Urgent: s.Urgent} // the driver may keep it
 	bound.Start(ctx, s.Last.Add(timeout))
 	defer bound.Stop()
-	return cmd.Send(bound)
+	return send(bound)
 }
 
 // classify wraps err in ErrUnknownOutcome if an earlier send is open.

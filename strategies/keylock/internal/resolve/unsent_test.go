@@ -17,10 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// dialing is a command whose client dials again and again until ctx ends.
-type dialing struct{}
-
-func (dialing) Send(ctx context.Context) error {
+// dial is a send whose client dials again and again until ctx ends.
+func dial(ctx context.Context) error {
 	<-ctx.Done()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	return fmt.Errorf("%w: %w", driver.NotSent(ctx.Err()), refused)
@@ -34,7 +32,7 @@ func TestDialThatFailed(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, locker.ErrMaxWait)
 		defer cancel()
 		sends := resolve.Sends{Timeout: time.Second, Limit: time.Second}
-		err := sends.Resolve(ctx, dialing{})
+		err := sends.Resolve(ctx, dial)
 		check.Is(t, err, driver.ErrNotSent, locker.ErrMaxWait, syscall.ECONNREFUSED)
 		text := locker.NewAttemptError("a:1", 300*time.Millisecond, err).Error()
 		check.Equal(t, "text", text, "no answer from a:1 in 300ms: connection refused")
@@ -47,7 +45,7 @@ func TestOpenThenNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := driver.Permanent(driver.NotSent(errors.New("client is closing")))
 		sends := resolve.Sends{Timeout: time.Second, Limit: time.Second}
-		err := sends.Resolve(t.Context(), &script{answers: []error{errCut, closed}})
+		err := sends.Resolve(t.Context(), (&script{answers: []error{errCut, closed}}).send)
 		const want = "an earlier send was not answered; the last one: command was not sent: client is closing"
 		if !errors.Is(err, locker.ErrUnknownOutcome) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an unknown outcome: %s", err, want)
