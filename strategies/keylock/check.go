@@ -30,7 +30,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 		return "", err
 	}
 	key = l.cfg.Prefix + req.Name
-	if err := driver.CheckKey(l.spec.Name+".Config.Prefix with Request.Name", key); err != nil {
+	if err := driver.CheckKey(l.keyName, key); err != nil {
 		return "", err
 	}
 	return key, locker.ContextErr(ctx)

@@ -15,6 +15,8 @@ type Locker struct {
 	drv  driver.Driver
 	cfg  Config
 	spec *Spec
+
+	keyName string // of a lock's key in errors
 }
 
 var (
@@ -44,7 +46,7 @@ func New(drv driver.Driver, cfg Config, spec Spec) (*Locker, error) {
 	if cfg.Fair && !spec.Queue {
 		return nil, driver.Invalid(spec.Name+".Config.Fair", "true", "false: the strategy keeps no queue of waiters")
 	}
-	return &Locker{drv: drv, cfg: cfg, spec: &spec}, nil
+	return &Locker{drv: drv, cfg: cfg, spec: &spec, keyName: spec.Name + ".Config.Prefix with Request.Name"}, nil
 }
 
 // Source implements lease.Sourced: the strategy, the client and the server.
