@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -18,27 +17,32 @@ type Command struct {
 	// none. Such a command is sent by itself.
 	Wait [2]string
 
-	keys, firstKey int // of Words
+	firstKey, keys int32 // of Words
 
-	state atomic.Uint32 // see Begin
-
-	reply, acked any
-	err, waitErr error
-	recorded     bool // Answer was called
-
-	began    time.Time // when its caller came
-	deadline time.Time // of its caller; zero: none
+	state    atomic.Uint32 // see Begin
+	recorded bool          // Answer was called
 	urgent   bool
-	ctx      context.Context //nolint:containedctx // of its caller
-	alone    [1]*Command     // the command itself, for a flight of one
-	done     chan struct{}   // closed once answered; nil: its caller sends it
+	queued   bool // it waits for a flight; under the mutex of the Pipeline
+	answered bool // as queued
+
+	reply any
+	err   error
+	acked *acked // what AnswerWait recorded
+
+	ctx   context.Context //nolint:containedctx // of its caller
+	alone [1]*Command     // the command itself, for a flight of one
+	done  chan struct{}   // closed once answered; nil: its caller sends it
 
 	// Under the mutex of the Pipeline.
-	queue      *queue // that it waits in; nil: none
 	prev, next *Command
-	flight     *flight // that it is on; nil: none
-	answered   bool
+	flight     *flight                // that it is on; nil: none
 	late       func(v any, err error) // takes the outcome; nil: its caller waits
+}
+
+// acked is what the client decoded of the reply to a WAIT.
+type acked struct {
+	reply any
+	err   error
 }
 
 // The states of a command.
@@ -50,14 +54,35 @@ const (
 
 // newSetNX makes a SET NX PX.
 func newSetNX(key, value, ms string) *Command {
-	return &Command{Words: []string{"SET", key, value, "NX", "PX", ms}, firstKey: 1, keys: 1}
+	c := newCommand(6, 1, 1)
+	c.Words = append(c.Words, "SET", key, value, "NX", "PX", ms)
+	return c
 }
 
 // newScript makes an EVALSHA or EVAL.
 func newScript(command, body, numKeys string, keys, args []string) *Command {
-	words := make([]string, 3, 3+len(keys)+len(args))
-	words[0], words[1], words[2] = command, body, numKeys
-	return &Command{Words: append(append(words, keys...), args...), firstKey: 3, keys: len(keys)}
+	c := newCommand(3+len(keys)+len(args), 3, len(keys))
+	c.Words = append(append(append(c.Words, command, body, numKeys), keys...), args...)
+	return c
+}
+
+// newCommand makes a Command with room for n words: in one allocation if they are as few as those of
+// an acquire or a release of a free lock.
+func newCommand(n, firstKey, keys int) *Command {
+	const few = 7
+	var c *Command
+	if n <= few {
+		made := new(struct {
+			Command
+			words [few]string
+		})
+		c = &made.Command
+		c.Words = made.words[:0]
+	} else {
+		c = &Command{Words: make([]string, 0, n)}
+	}
+	c.firstKey, c.keys = int32(firstKey), int32(keys) //nolint:gosec // memory ends long before
+	return c
 }
 
 // Parts are the Words ahead of the keys, the keys, and the Words behind them.
@@ -146,15 +171,15 @@ func (c *Command) demandAnswer() {
 }
 
 // AnswerWait records what the client decoded of the reply to the WAIT behind c.
-func (c *Command) AnswerWait(reply any, err error) { c.acked, c.waitErr = reply, err }
+func (c *Command) AnswerWait(reply any, err error) { c.acked = &acked{reply, err} }
 
 // outcome is what a driver returns of c, as a late answer.
 func (c *Command) outcome() (v any, err error) {
 	switch {
 	case c.firstKey == 1:
 		return c.isSet()
-	case c.Wait[0] != "":
-		v, _, err = AckedReply(c.reply, c.err, c.acked, c.waitErr)
+	case c.HasWait():
+		v, _, err = c.ackedResult()
 		return v, err
 	}
 	return c.result()

@@ -97,8 +97,17 @@ func (d *Driver) EvalAcked(
 			if err := d.do(ctx, c); err != nil {
 				return driver.Reply{}, 0, err
 			}
-			return AckedReply(c.reply, c.err, c.acked, c.waitErr)
+			return c.ackedResult()
 		})
+}
+
+// ackedResult reads the replies to a script and the WAIT behind it.
+func (c *Command) ackedResult() (driver.Reply, int, error) {
+	var wait acked
+	if c.acked != nil {
+		wait = *c.acked
+	}
+	return AckedReply(c.reply, c.err, wait.reply, wait.err)
 }
 
 // Do sends a command without keys, and returns what the client decoded.

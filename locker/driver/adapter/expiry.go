@@ -42,11 +42,10 @@ type expiry struct {
 // Done with others, and ends up to [Grain] after the deadline. Otherwise Share returns ctx. Call
 // [Unshare] with what Share returned when the call is over.
 func (e *Expiries) Share(ctx context.Context, now time.Time) context.Context {
-	deadline, ok := ctx.Deadline()
-	if !ok || deadline.Sub(now) <= near || driver.Cancellable(ctx) {
-		return ctx
+	if x := e.shared(ctx, now); x != nil {
+		return expiring{ctx, x}
 	}
-	return expiring{ctx, e.of(deadline, now)}
+	return ctx
 }
 
 // Unshare ends the use of a context that Share returned.
@@ -54,6 +53,16 @@ func Unshare(ctx context.Context) {
 	if s, ok := ctx.(expiring); ok {
 		s.expiry.leave()
 	}
+}
+
+// shared returns the expiry of the context that Share returns, or nil if that is ctx. The caller
+// leaves it.
+func (e *Expiries) shared(ctx context.Context, now time.Time) *expiry {
+	deadline, ok := ctx.Deadline()
+	if !ok || deadline.Sub(now) <= near || driver.Cancellable(ctx) {
+		return nil
+	}
+	return e.of(deadline, now)
 }
 
 // of returns the expiry for a deadline: it, or up to Grain later. The caller leaves it.
@@ -93,11 +102,19 @@ func (x *expiry) join() bool {
 	}
 }
 
-// leave ends what join or of counted.
+// leave ends what join or of counted. x may be nil.
 func (x *expiry) leave() {
-	if x.users.Add(-1) == 0 {
+	if x != nil && x.users.Add(-1) == 0 {
 		x.timer.Stop()
 	}
+}
+
+// done returns a channel that is closed when x passes, or if x is nil, when ctx ends.
+func (x *expiry) done(ctx context.Context) <-chan struct{} {
+	if x == nil {
+		return ctx.Done()
+	}
+	return x.passed
 }
 
 // expiring is a context that ends at its expiry.

@@ -105,11 +105,12 @@ func (p *Pipeline) fill(f *flight) bool {
 	latest := time.Time{}
 	for _, c := range f.commands {
 		f.ctx.Urgent = f.ctx.Urgent || c.urgent
-		if c.deadline.IsZero() {
-			c.deadline = f.began.Add(undated)
+		deadline, ok := c.ctx.Deadline()
+		if !ok {
+			deadline = f.began.Add(undated)
 		}
-		if c.deadline.After(latest) {
-			latest = c.deadline
+		if deadline.After(latest) {
+			latest = deadline
 		}
 	}
 	f.ctx.Start(context.WithoutCancel(f.commands[0].ctx), latest.Add(lag)) // with its values, for hooks

@@ -77,21 +77,22 @@ func (p *Pipeline) do(ctx context.Context, c *Command) error {
 	if err := ctx.Err(); err != nil {
 		return driver.NotSent(err)
 	}
-	c.began, c.alone[0] = time.Now(), c
+	began := time.Now()
+	c.alone[0] = c
 	switch call := driver.Gathered(ctx); {
 	case call.Waits():
 		p.gather(ctx, call, c)
-	case p.sendAlone(ctx, c):
+	case p.sendAlone(ctx, c, began):
 		c.demandAnswer()
-		return p.explain(ctx, c.began, c.err)
+		return p.explain(ctx, began, c.err)
 	default:
 		p.enqueue(ctx, c)
 	}
-	err := p.wait(ctx, c)
+	err := p.wait(ctx, c, began)
 	if err == nil {
 		err = c.err
 	}
-	return p.explain(ctx, c.began, err)
+	return p.explain(ctx, began, err)
 }
 
 // explain returns err, of a command whose caller came at the time began, or nil. It adds the error of
@@ -129,7 +130,7 @@ type otherEndError struct{ err error }
 func (e *otherEndError) Error() string { return "not the caller's context ended: " + e.err.Error() }
 
 // sendAlone sends c in this goroutine, if it may, and reports whether it has.
-func (p *Pipeline) sendAlone(ctx context.Context, c *Command) bool {
+func (p *Pipeline) sendAlone(ctx context.Context, c *Command, now time.Time) bool {
 	if _, bounded := ctx.Deadline(); !bounded && !driver.Cancellable(ctx) {
 		// Its caller waits for a connection as long as the client's options say, and never leaves.
 		p.client.Send(ctx, c.alone[:])
@@ -138,11 +139,11 @@ func (p *Pipeline) sendAlone(ctx context.Context, c *Command) bool {
 	if p.commands.Load() >= manyCallers || c.HasWait() || p.client.Inline == nil || !p.client.Inline(ctx) {
 		return false
 	}
-	f := p.beginAlone(ctx, c)
+	f := p.beginAlone(ctx, now)
 	if f == nil {
 		return false
 	}
-	sending := p.expiries.Share(ctx, c.began)
+	sending := p.expiries.Share(ctx, now)
 	defer func() { // also if the client or one of its hooks panics
 		Unshare(sending)
 		p.mu.Lock()
@@ -155,15 +156,15 @@ func (p *Pipeline) sendAlone(ctx context.Context, c *Command) bool {
 	return true
 }
 
-// beginAlone begins a flight for c alone; it returns nil if c has to wait.
-func (p *Pipeline) beginAlone(ctx context.Context, c *Command) *flight {
+// beginAlone begins a flight for a command alone; it returns nil if that has to wait.
+func (p *Pipeline) beginAlone(ctx context.Context, now time.Time) *flight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.free(driver.Urgent(ctx)) || p.urgent.first != nil || p.others.first != nil {
 		return nil
 	}
 	p.commands.Add(1)
-	return p.begin(c.began)
+	return p.begin(now)
 }
 
 // enqueue adds c to those that wait for a flight, and begins one if it may. After it, c's caller
@@ -198,24 +199,27 @@ func (p *Pipeline) startAll() {
 // push adds c to those that wait for a flight. The mutex is held.
 func (p *Pipeline) push(ctx context.Context, c *Command) {
 	c.ctx, c.urgent, c.done = ctx, driver.Urgent(ctx), make(chan struct{})
-	c.deadline, _ = ctx.Deadline()
 	p.commands.Add(1)
+	p.queueOf(c).push(c)
+}
+
+// queueOf returns the queue in which c waits for a flight.
+func (p *Pipeline) queueOf(c *Command) *queue {
 	if c.urgent {
-		p.urgent.push(c)
-	} else {
-		p.others.push(c)
+		return &p.urgent
 	}
+	return &p.others
 }
 
 // wait returns once c has its answer or ctx has ended. An error is ctx's: it matches
 // driver.ErrNotSent, or is a driver.PendingError.
-func (p *Pipeline) wait(ctx context.Context, c *Command) error {
-	within := p.expiries.Share(ctx, c.began)
-	defer Unshare(within)
+func (p *Pipeline) wait(ctx context.Context, c *Command, now time.Time) error {
+	over := p.expiries.shared(ctx, now)
+	defer over.leave()
 	select {
 	case <-c.done:
 		return nil
-	case <-within.Done():
+	case <-over.done(ctx):
 	}
 	sending, err := p.leave(c, Ended(ctx))
 	if sending != nil && p.client.Left != nil {
@@ -233,8 +237,8 @@ func (p *Pipeline) leave(c *Command, err error) (sending context.Context, _ erro
 		return nil, nil
 	}
 	p.commands.Add(-1)
-	if c.queue != nil {
-		c.queue.remove(c)
+	if c.queued {
+		p.queueOf(c).remove(c)
 		return nil, driver.NotSent(err)
 	}
 	f := c.flight

@@ -5,7 +5,7 @@ type queue struct{ first, last *Command }
 
 // push adds c at the end.
 func (q *queue) push(c *Command) {
-	c.queue, c.prev = q, q.last
+	c.queued, c.prev = true, q.last
 	if q.last == nil {
 		q.first = c
 	} else {
@@ -26,5 +26,5 @@ func (q *queue) remove(c *Command) {
 	} else {
 		c.next.prev = c.prev
 	}
-	c.queue, c.prev, c.next = nil, nil, nil
+	c.queued, c.prev, c.next = false, nil, nil
 }
