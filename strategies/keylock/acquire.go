@@ -239,7 +239,7 @@ func (a *keyAttempt) describe(err error) error {
 // undoIfClosing returns err. If the attempt acquired the lock while the driver is closing, it
 // undoes that and returns ErrClosed: the lock could not be renewed or released.
 func (a *keyAttempt) undoIfClosing(err error) error {
-	if err != nil || a.l.drv.UntilClose().Err() == nil {
+	if err != nil || a.sends.UntilClose.Err() == nil {
 		return err
 	}
 	a.giveBack(a.abort(a.channel()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -16,11 +17,12 @@ const closeTimeout = 3 * time.Second
 // and has defaults for EvalAcked and Delivery: a client that can neither send WAIT nor tell who
 // receives a message. The zero Base is ready to use.
 type Base struct {
+	closed atomic.Bool
+
 	mu      sync.Mutex
 	ctx     context.Context // ends when Shutdown begins; nil: nobody has asked for it
 	stop    context.CancelFunc
 	closing bool
-	closed  bool
 	running int
 	end     func()        // leave; BeginAcquire returns it without an allocation
 	idle    chan struct{} // made by Shutdown, closed when running falls to zero
@@ -29,9 +31,7 @@ type Base struct {
 // CheckOpen returns [driver.ErrClosed] once the driver is closed. Every call of an adapter begins
 // with it.
 func (b *Base) CheckOpen() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
+	if b.closed.Load() {
 		return driver.ErrClosed
 	}
 	return nil
@@ -41,7 +41,7 @@ func (b *Base) CheckOpen() error {
 func (b *Base) Background(f func(ctx context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || b.closing && b.running == 0 { // Shutdown waits as long as anything runs
+	if b.closed.Load() || b.closing && b.running == 0 { // Shutdown waits as long as anything runs
 		return false
 	}
 	b.running++
@@ -137,9 +137,7 @@ func (b *Base) Shutdown(hub *Hub) error {
 	case <-timer.C:
 		err = driver.ErrCleanUpUnfinished
 	}
-	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
+	b.closed.Store(true)
 	if hub != nil {
 		err = errors.Join(err, hub.Close())
 	}
