@@ -75,6 +75,24 @@ func TestCommands(t *testing.T) {
 	})
 }
 
+// A command of a free lock is allocated together with its words.
+func TestCommandAllocates(t *testing.T) {
+	d, p := over(adapter.Client{Connections: 2, Send: func(_ context.Context, commands []*adapter.Command) {
+		commands[0].Begin()
+		commands[0].Answer(nil, nil)
+	}})
+	defer p.Close()
+	ctx, script := context.Background(), driver.NewScript("return 1")
+	keys, args := []string{"k", "q"}, []string{"value", "channel"}
+	_, _ = d.Eval(ctx, script, keys, args) // loads it
+	for name, call := range map[string]func(){
+		"SetNX": func() { _, _ = d.SetNX(ctx, "k", "v", time.Millisecond) },
+		"Eval":  func() { _, _ = d.Eval(ctx, script, keys, args) },
+	} {
+		check.Equal(t, "allocations of "+name, testing.AllocsPerRun(100, call), 1)
+	}
+}
+
 // A command that began may begin again, as a client does that sends it to another node. One that is
 // abandoned never begins.
 func TestBegin(t *testing.T) {

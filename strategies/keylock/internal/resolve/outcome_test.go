@@ -118,6 +118,20 @@ func TestResolve(t *testing.T) {
 	})
 }
 
+// A command that is answered costs the context of its send, which a driver may keep.
+func TestResolveAllocates(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	got := testing.AllocsPerRun(100, func() {
+		var cmd struct {
+			resolve.Sends
+			answer error
+		}
+		cmd.Timeout, cmd.ReadLate = time.Second, readLate
+		_ = cmd.Resolve(ctx, func(context.Context) error { return cmd.answer })
+	})
+	check.Equal(t, "allocations", got, 1)
+}
+
 // Only a release, which its caller cannot repeat, is resent after a timeout without a send.
 func TestResolveUnsentInTime(t *testing.T) {
 	t.Parallel()
