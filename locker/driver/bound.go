@@ -3,25 +3,33 @@ package driver
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// Bounded is a context that ends at a deadline, or with its parent. If the parent cannot end, a
-// Bounded costs one allocation: its channel and timer are made only when Done is called. Call Stop
-// when the call is over.
+// Bounded is a context that ends at a deadline, or with its parent. It costs one allocation: what
+// Done needs is made when that is called.
 type Bounded struct {
-	context.Context // the parent, or if that can end, a timer context
-	cancel          context.CancelFunc
+	context.Context // the parent
 	deadline        time.Time
 
 	// Urgent marks a call that keeps or ends a hold: a renewal, a release or a conversion. It does
 	// not queue behind acquires for a connection. Set it before the context is passed on.
 	Urgent bool
 
+	cancellable bool                  // the parent is
+	timed       atomic.Pointer[timed] // of a cancellable parent, once Done was called
+
 	mu    sync.Mutex
-	err   error // why it ended; set once, as done closes
+	err   error // why it ended; set once, as done closes; nil where there is timed
 	done  chan struct{}
 	timer *time.Timer
+}
+
+// timed is a context with a timer. Contexts derived from it need no goroutine.
+type timed struct {
+	context.Context
+	cancel context.CancelFunc
 }
 
 // Bound returns a context that ends with ctx, or after d from now.
@@ -34,30 +42,35 @@ func Bound(ctx context.Context, d time.Duration) *Bounded {
 // Start initializes a zero Bounded that ends with ctx or at the deadline, for a Bounded that is
 // part of another struct. It must be called once.
 func (b *Bounded) Start(ctx context.Context, deadline time.Time) {
-	b.Context, b.deadline = ctx, deadline
-	if Cancellable(ctx) {
-		b.Context, b.cancel = context.WithDeadline(ctx, deadline)
-		b.deadline, _ = b.Context.Deadline()
-		return
-	}
+	b.Context, b.deadline, b.cancellable = ctx, deadline, Cancellable(ctx)
 	if own, ok := ctx.Deadline(); ok && own.Before(b.deadline) {
 		b.deadline = own
 	}
 }
 
-// Stop ends the context and frees its timer.
+// Stop ends the context and frees its timer. It is for the end of the call: one in flight may not
+// notice it.
 func (b *Bounded) Stop() {
-	if b.cancel != nil {
-		b.cancel()
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if t := b.timed.Load(); t != nil {
+		t.cancel()
+		return
+	}
 	b.end(context.Canceled)
 }
 
-// check ends the context if its deadline has passed, and returns its error. The mutex is held.
+// check ends the context if its parent has ended or its deadline has passed, and returns its error.
+// The mutex is held.
 func (b *Bounded) check() error {
+	if t := b.timed.Load(); t != nil {
+		return t.Err()
+	}
+	if b.cancellable {
+		if err := b.Context.Err(); err != nil {
+			b.end(err)
+		}
+	}
 	if !time.Now().Before(b.deadline) {
 		b.end(context.DeadlineExceeded)
 	}
@@ -89,31 +102,43 @@ func (b *Bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 
 // Done implements context.Context.
 func (b *Bounded) Done() <-chan struct{} {
-	if b.cancel != nil {
-		return b.Context.Done()
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	err := b.check()
-	if b.done == nil {
-		b.done = make(chan struct{})
-		if err != nil {
-			close(b.done)
-		} else {
-			b.timer = time.AfterFunc(time.Until(b.deadline), b.expire)
-		}
+	if t := b.timed.Load(); t != nil {
+		return t.Done()
+	}
+	if b.done != nil {
+		return b.done
+	}
+	if err == nil && b.cancellable {
+		t := new(timed)
+		t.Context, t.cancel = context.WithDeadline(b.Context, b.deadline)
+		b.timed.Store(t)
+		return t.Done()
+	}
+	b.done = make(chan struct{})
+	if err != nil {
+		close(b.done)
+	} else {
+		b.timer = time.AfterFunc(time.Until(b.deadline), b.expire)
 	}
 	return b.done
 }
 
 // Err implements context.Context.
 func (b *Bounded) Err() error {
-	if b.cancel != nil {
-		return b.Context.Err()
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.check()
+}
+
+// Value implements context.Context.
+func (b *Bounded) Value(key any) any {
+	if t := b.timed.Load(); t != nil {
+		return t.Value(key)
+	}
+	return b.Context.Value(key)
 }
 
 // Cancellable reports whether ctx can end before its deadline, or at all if it has none. A
@@ -126,11 +151,24 @@ func (b *Bounded) Err() error {
 func Cancellable(ctx context.Context) bool {
 	switch c := ctx.(type) {
 	case *Bounded:
-		return c.cancel != nil
+		return c.cancellable
 	case interface{ Cancellable() bool }:
 		return c.Cancellable()
 	}
 	return ctx.Done() != nil
+}
+
+// Cancelled returns a channel that is closed when ctx is cancelled, maybe also at its deadline; nil if
+// ctx is not [Cancellable]. To wait for it and for the deadline apart spares a [Bounded] the timer.
+func Cancelled(ctx context.Context) <-chan struct{} {
+	switch b, ok := ctx.(*Bounded); {
+	case !Cancellable(ctx):
+		return nil
+	case ok:
+		return b.Context.Done()
+	default:
+		return ctx.Done()
+	}
 }
 
 // Urgent reports whether ctx's call keeps or ends a hold ([Bounded.Urgent]).

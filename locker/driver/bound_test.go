@@ -213,6 +213,11 @@ func TestBoundAllocates(t *testing.T) {
 			_ = b.Err()
 			b.Stop()
 		}},
+		"Bound over a parent that can end": {1, func() {
+			b := driver.Bound(t.Context(), time.Second)
+			_, _, _ = b.Err(), b.Value(key("k")), driver.Cancelled(b)
+			b.Stop()
+		}},
 		"Start of an embedded one": {0, func() {
 			b := &embedded[0]
 			embedded = embedded[1:]
@@ -227,10 +232,44 @@ func TestBoundAllocates(t *testing.T) {
 	}
 }
 
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	over := stopped(t, driver.Bound(t.Context(), time.Hour))
+	for name, tt := range map[string]struct {
+		ctx  context.Context
+		want <-chan struct{}
+	}{
+		"endless":                  {endless(t), nil},
+		"cancellable":              {t.Context(), t.Context().Done()},
+		"bounded over endless":     {stopped(t, driver.Bound(endless(t), time.Hour)), nil},
+		"bounded over cancellable": {over, t.Context().Done()},
+		"bounded over bounded":     {stopped(t, driver.Bound(over, time.Hour)), over.Done()},
+	} {
+		check.Equal(t, name, driver.Cancelled(tt.ctx), tt.want)
+	}
+}
+
+// A context derived from a Bounded over a cancellable parent ends with that without a goroutine.
+func TestBoundIsACheapParent(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		parent, cancel := context.WithCancel(t.Context())
+		b := driver.Bound(parent, time.Hour)
+		defer b.Stop()
+		child, stop := context.WithCancel(b)
+		defer stop()
+		cancel()
+		wantEnd(child, t, "child", context.Canceled) // at once: no goroutine had to run
+	})
+}
+
 func TestBoundAtOnce(t *testing.T) {
 	t.Parallel()
-	for range 100 {
-		b := driver.Bound(endless(t), time.Millisecond)
+	for i := range 200 {
+		parent := endless(t)
+		if i%2 == 0 {
+			parent = t.Context()
+		}
+		b := driver.Bound(parent, time.Millisecond)
 		var wg sync.WaitGroup
 		for _, f := range []func(){b.Stop, func() { <-b.Done() }, func() { _ = b.Err() }, b.Stop, func() { <-b.Done() }} {
 			wg.Go(f)

@@ -42,8 +42,10 @@ type expiry struct {
 // Done with others, and ends up to [Grain] after the deadline. Otherwise Share returns ctx. Call
 // [Unshare] with what Share returned when the call is over.
 func (e *Expiries) Share(ctx context.Context, now time.Time) context.Context {
-	if x := e.shared(ctx, now); x != nil {
-		return expiring{ctx, x}
+	if !driver.Cancellable(ctx) {
+		if x := e.shared(ctx, now); x != nil {
+			return expiring{ctx, x}
+		}
 	}
 	return ctx
 }
@@ -55,11 +57,11 @@ func Unshare(ctx context.Context) {
 	}
 }
 
-// shared returns the expiry of the context that Share returns, or nil if that is ctx. The caller
+// shared returns an expiry for the deadline of ctx, or nil if there is none or it is near. The caller
 // leaves it.
 func (e *Expiries) shared(ctx context.Context, now time.Time) *expiry {
 	deadline, ok := ctx.Deadline()
-	if !ok || deadline.Sub(now) <= near || driver.Cancellable(ctx) {
+	if !ok || deadline.Sub(now) <= near {
 		return nil
 	}
 	return e.of(deadline, now)

@@ -219,6 +219,7 @@ func (p *Pipeline) wait(ctx context.Context, c *Command, now time.Time) error {
 	select {
 	case <-c.done:
 		return nil
+	case <-driver.Cancelled(ctx):
 	case <-over.done(ctx):
 	}
 	sending, err := p.leave(c, Ended(ctx))

@@ -46,6 +46,42 @@ func occupy(t *testing.T, d *adapter.Driver) (wait func()) {
 	return wg.Wait
 }
 
+// A caller leaves when the context ends over which its own is bounded, and soon after its deadline.
+func TestLeavingWithTheParent(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		cancelled, parent, own time.Duration // when the parent is cancelled, and the two deadlines
+		at                     time.Duration
+		want                   error
+	}
+	const s, late = time.Second, time.Minute
+	check.EachInFakeTime(t, map[string]test{
+		"cancelled":             {cancelled: 2 * s, parent: 2 * late, own: late, at: 2 * s, want: context.Canceled},
+		"the parent's deadline": {cancelled: late, parent: 2 * s, own: late, at: 2 * s, want: context.DeadlineExceeded},
+		"its own deadline":      {cancelled: late, parent: 2 * late, own: 2 * s, at: 2*s + adapter.Grain, want: context.DeadlineExceeded},
+		"its own, which is near": {
+			cancelled: late, parent: 2 * late, own: s / 2, at: s / 2, want: context.DeadlineExceeded,
+		},
+	}, func(t *testing.T, tt test) {
+		d, p := over(adapter.Client{Connections: 2, Send: func(ctx context.Context, commands []*adapter.Command) {
+			commands[0].Begin()
+			<-ctx.Done()
+			commands[0].Answer(nil, ctx.Err())
+		}})
+		defer p.Close()
+		start := time.Now()
+		parent, cancel := context.WithTimeout(t.Context(), tt.parent)
+		defer cancel()
+		time.AfterFunc(tt.cancelled, cancel)
+		ctx := driver.Bound(parent, tt.own)
+		defer ctx.Stop()
+		_, err := d.Do(ctx, "PING")
+		check.Is(t, err, tt.want)
+		check.IsNot(t, err, driver.ErrNotSent)
+		check.Took(t, "the call", start, tt.at)
+	})
+}
+
 // What a caller that leaves is told depends on how far its command has come: that it was not sent,
 // which it then never is, or its answer, later. Those that travel with it get theirs.
 func TestLeaving(t *testing.T) {
