@@ -69,7 +69,7 @@ func TestBenchInterrupted(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		p := begin(t, at(s.Addr()), "bench", "--seconds", "3000")
-		eventually(t, "it takes locks", func() bool { return s.MustCommand(t, "DBSIZE") != int64(0) })
+		check.Eventually(t, "it takes locks", func() bool { return s.MustCommand(t, "DBSIZE") != int64(0) })
 		_ = p.cmd.Process.Signal(sig)
 		if rest, status := p.end(t); status != 128+int(sig) || strings.Contains(rest, "per second") || p.stderr.String() != "" {
 			t.Errorf("%v: status %d, output %q, standard error %q", sig, status, rest, p.stderr)

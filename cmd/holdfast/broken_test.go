@@ -45,7 +45,7 @@ func TestReleaseTellsHolder(t *testing.T) {
 		p.line(t)
 		awaitListener(t, s, "{told:leader}:wake:broken", false)
 		must(t, at(s.Addr()), "release", "--force", "told:leader")
-		eventually(t, "the leader loses the lead", func() bool { return strings.Contains(p.stderr.String(), "was lost") })
+		check.Eventually(t, "the leader loses the lead", func() bool { return strings.Contains(p.stderr.String(), "was lost") })
 		p.line(t) // it leads again
 		p.terminate(t)
 	})
@@ -99,7 +99,7 @@ func awaitListener(t *testing.T, s *redistest.Server, channel string, quorum boo
 	if quorum {
 		want = 3
 	}
-	eventually(t, "the holder listens", func() bool {
+	check.Eventually(t, "the holder listens", func() bool {
 		pair, _ := s.MustCommand(t, "PUBSUB", "NUMSUB", channel).([]any)
 		return len(pair) == 2 && pair[1].(int64) >= want
 	})

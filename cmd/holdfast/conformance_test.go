@@ -70,7 +70,7 @@ func TestConformanceInterrupted(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	p := begin(t, at(s.Addr()), "conformance")
 	p.line(t)
-	eventually(t, "cases run", func() bool { return s.MustCommand(t, "DBSIZE") != int64(0) })
+	check.Eventually(t, "cases run", func() bool { return s.MustCommand(t, "DBSIZE") != int64(0) })
 	p.terminate(t)
 	empty(t, s)
 }

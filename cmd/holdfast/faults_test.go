@@ -36,7 +36,7 @@ func TestLookFrozenServer(t *testing.T) {
 				t.Parallel()
 				p := begin(t, env, args...)
 				if args[0] == "watch" {
-					eventually(t, "watch reports the outage", func() bool { return strings.Contains(p.stderr.String(), "fault") })
+					check.Eventually(t, "watch reports the outage", func() bool { return strings.Contains(p.stderr.String(), "fault") })
 					_ = p.cmd.Process.Signal(syscall.SIGTERM)
 					if _, status := p.end(t); status != 0 {
 						t.Errorf("status %d: %s", status, p.stderr)

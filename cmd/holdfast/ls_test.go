@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -100,7 +101,7 @@ func TestListQuorum(t *testing.T) {
 		return out, errs
 	}
 	out := ""
-	eventually(t, "all nodes hold it", func() bool { out, _ = list(all, 0); return strings.Contains(out, "at 3 of 3") })
+	check.Eventually(t, "all nodes hold it", func() bool { out, _ = list(all, 0); return strings.Contains(out, "at 3 of 3") })
 	if lines := strings.Split(out, "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "listed:all  held exclusive") ||
 		!strings.HasSuffix(lines[0], "at 3 of 3 nodes") || lines[1] != "listed:left  held at 1 of 3 nodes, which is no quorum" {
 		t.Errorf("ls prints %q", out)

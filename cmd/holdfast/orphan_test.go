@@ -36,8 +36,8 @@ func TestRunAdoptsOrphans(t *testing.T) {
 	p.line(t)
 	const alive = "SRDTZ"
 	pid := strconv.Itoa(p.cmd.Process.Pid)
-	eventually(t, "an orphan is adopted", func() bool { return len(children(t, pid, alive)) == 2 })
+	check.Eventually(t, "an orphan is adopted", func() bool { return len(children(t, pid, alive)) == 2 })
 	check.Must(t, os.WriteFile(fifo, []byte("x\n"), 0o600))
-	eventually(t, "the orphan is waited for", func() bool { return len(children(t, pid, alive)) == 1 })
+	check.Eventually(t, "the orphan is waited for", func() bool { return len(children(t, pid, alive)) == 1 })
 	p.terminate(t)
 }

@@ -187,17 +187,6 @@ func here(t *testing.T) []string {
 	return at(shared.Get(t).Addr())
 }
 
-// eventually waits until ok returns true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-}
-
 // clientsFor returns one of clientNames, the i-th by turns, or all if effort.Full.
 func clientsFor(i int) []string {
 	all := clientNames()

@@ -47,7 +47,7 @@ func TestRunSignalWhileStopped(t *testing.T) {
 	p := begin(t, at(s.Addr()), "run", "stopped", "--", "sh", "-c", `echo $$; kill -STOP $$; exec sleep 60`)
 	pid := p.line(t)
 	if runtime.GOOS == "linux" {
-		eventually(t, "the command is stopped", func() bool { return stateOf(pid) == "T" })
+		check.Eventually(t, "the command is stopped", func() bool { return stateOf(pid) == "T" })
 	}
 	check.Equal(t, "output", p.terminate(t), "")
 	if held(t, s, "stopped") {
@@ -78,8 +78,8 @@ func TestRunSignalWhileWaiting(t *testing.T) {
 	s := shared.Get(t)
 	p1 := hold(t, at(s.Addr()), "waiting")
 	p2 := begin(t, at(s.Addr()), "run", "waiting", "--", "echo", "ran")
-	eventually(t, "it waits in the queue", func() bool { return held(t, s, "{waiting}:waiters") })
+	check.Eventually(t, "it waits in the queue", func() bool { return held(t, s, "{waiting}:waiters") })
 	check.Equal(t, "output", p2.terminate(t), "")
 	p1.terminate(t)
-	eventually(t, "nothing is left", func() bool { return !held(t, s, "waiting") && !held(t, s, "{waiting}:waiters") })
+	check.Eventually(t, "nothing is left", func() bool { return !held(t, s, "waiting") && !held(t, s, "{waiting}:waiters") })
 }

@@ -216,7 +216,7 @@ func TestRunLost(t *testing.T) {
 			}
 			switch test.name {
 			case "warn":
-				eventually(t, "it warns", func() bool { return strings.Contains(p.stderr.String(), test.says) })
+				check.Eventually(t, "it warns", func() bool { return strings.Contains(p.stderr.String(), test.says) })
 				fallthrough
 			case "noticed at the release":
 				locker.Must(lines.WriteString("x\n"))
@@ -239,7 +239,7 @@ func TestRunKilled(t *testing.T) {
 	pid := locker.Must(strconv.Atoi(line))
 	check.Must(t, p.cmd.Process.Kill())
 	if runtime.GOOS == "linux" { // where the first process of a container need not wait for it
-		eventually(t, "the command dies", func() bool { state := stateOf(line); return state == "" || state == "Z" })
+		check.Eventually(t, "the command dies", func() bool { state := stateOf(line); return state == "" || state == "Z" })
 	} else {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -325,7 +325,7 @@ func TestWrongScheme(t *testing.T) {
 			t.Run(args[0]+" "+test.url, func(t *testing.T) {
 				t.Parallel()
 				for _, client := range clientsFor(i + j) {
-					eventually(t, client+" says it, within the time of a probe", func() bool {
+					check.Eventually(t, client+" says it, within the time of a probe", func() bool {
 						out, errs, status := run(t, append(env, "HOLDFAST_CLIENT="+client), args...)
 						if status != statusUnreachable {
 							t.Errorf("%s: status %d: %s%s", client, status, out, errs)

@@ -102,7 +102,7 @@ func atShell(t *testing.T, s *redistest.Server, name string) (term *terminal, ru
 func (term *terminal) send(t *testing.T, text, show string, n int) {
 	t.Helper()
 	locker.Must(term.WriteString(text))
-	eventually(t, fmt.Sprintf("%q is shown %d times", show, n), func() bool { return strings.Count(term.out.String(), show) >= n })
+	check.Eventually(t, fmt.Sprintf("%q is shown %d times", show, n), func() bool { return strings.Count(term.out.String(), show) >= n })
 }
 
 // A shell stops holdfast with its command, and both go on in the foreground or the background. A
@@ -119,14 +119,14 @@ func TestRunJobControl(t *testing.T) {
 		term.send(t, again+"\n", again, 2) // echoed, and by cat
 	}
 	term.send(t, "\x04", "", 0)
-	eventually(t, "the lock is released", func() bool { return !held(t, s, "job") })
+	check.Eventually(t, "the lock is released", func() bool { return !held(t, s, "job") })
 
 	term.send(t, run+`'echo rea""dy; read x <`+fifo+"'\n", "ready", 2)
 	term.send(t, "\x1a", "Stopped", 4)
 	term.send(t, "bg\ncat\n", "", 0)
 	term.send(t, "one\n", "one", 2)
 	check.Must(t, os.WriteFile(fifo, []byte("x\n"), 0o600))
-	eventually(t, "the lock is released", func() bool { return !held(t, s, "job") })
+	check.Eventually(t, "the lock is released", func() bool { return !held(t, s, "job") })
 	term.send(t, "two\n", "two", 2)
 }
 
@@ -139,7 +139,7 @@ func TestRunCtrlZWithoutShell(t *testing.T) {
 	term.send(t, "\x1a", "^Z", 1)
 	term.send(t, "alive\n", "alive", 2)
 	term.send(t, "\x04", "", 0)
-	eventually(t, "the lock is released", func() bool { return !held(t, s, "ctrl-z") })
+	check.Eventually(t, "the lock is released", func() bool { return !held(t, s, "ctrl-z") })
 }
 
 // In a pipeline a program behind holdfast, such as less, goes on reading from the terminal while
@@ -151,7 +151,7 @@ func TestRunInPipeline(t *testing.T) {
 	reader := `sh -c 'read l; echo "got $l"; read x </dev/tty; echo "typed $x"; read x </dev/tty; echo "typed $x"; cat'`
 	term.send(t, run+`'echo $$; read x <`+fifo+`; echo the en""d' | `+reader+"\n", "", 0)
 	pid := ""
-	eventually(t, "the reader has a line", func() bool {
+	check.Eventually(t, "the reader has a line", func() bool {
 		out := term.out.String()
 		line, _, ended := strings.Cut(out[strings.LastIndex(out, "got ")+1:], "\r\n")
 		line = strings.TrimPrefix(line, "ot ")
@@ -163,13 +163,13 @@ func TestRunInPipeline(t *testing.T) {
 		t.Errorf("the command is in state %q", state)
 	}
 	term.send(t, "\x1a", "Stopped", 1)
-	eventually(t, "the command is stopped", func() bool { return stateOf(pid) == "T" })
+	check.Eventually(t, "the command is stopped", func() bool { return stateOf(pid) == "T" })
 	term.send(t, "fg\n", "", 0)
-	eventually(t, "the command goes on", func() bool { return stateOf(pid) == "S" })
+	check.Eventually(t, "the command goes on", func() bool { return stateOf(pid) == "S" })
 	term.send(t, "two\n", "typed two", 1)
 	check.Must(t, os.WriteFile(fifo, []byte("x\n"), 0o600))
 	term.send(t, "", "the end", 1)
-	eventually(t, "the lock is released", func() bool { return !held(t, s, "pipeline") })
+	check.Eventually(t, "the lock is released", func() bool { return !held(t, s, "pipeline") })
 
 	// A command at the end of a pipeline gets the terminal when it asks for it, and holdfast has it
 	// back in the end.
@@ -187,7 +187,7 @@ func TestReleaseAsks(t *testing.T) {
 	term := atTerminal(t, s, "", "release", "asked")
 	term.send(t, "", "End this hold?", 1)
 	term.send(t, "yes\n", "asked  ended: a minimum hold that kept it taken", 1)
-	eventually(t, "the hold is ended", func() bool { return !held(t, s, "asked") })
+	check.Eventually(t, "the hold is ended", func() bool { return !held(t, s, "asked") })
 	term = atTerminal(t, s, "", "release", "asked")
 	term.send(t, "", "lock is not held", 1)
 	if strings.Contains(term.out.String(), "End this hold?") {
@@ -250,5 +250,5 @@ func TestBenchProgress(t *testing.T) {
 	term.send(t, "", "#.", 1)
 	term.send(t, "", "] hand-over", 1)
 	term.send(t, "\x03", "^C", 1)
-	eventually(t, "its keys are gone", func() bool { return s.MustCommand(t, "DBSIZE") == int64(0) })
+	check.Eventually(t, "its keys are gone", func() bool { return s.MustCommand(t, "DBSIZE") == int64(0) })
 }

@@ -64,16 +64,16 @@ func TestLeader(t *testing.T) {
 	p1 := begin(t, at(s.Addr()), lead...)
 	term1 := p1.line(t)
 	p2 := begin(t, at(s.Addr()), lead...)
-	eventually(t, "the second one waits", func() bool { return held(t, s, "{lead}:waiters") })
+	check.Eventually(t, "the second one waits", func() bool { return held(t, s, "{lead}:waiters") })
 	must(t, at(s.Addr()), "release", "--force", "lead")
 	term2 := p2.line(t)
-	eventually(t, "the first one notices", func() bool { return strings.Contains(p1.stderr.String(), "was lost") })
+	check.Eventually(t, "the first one notices", func() bool { return strings.Contains(p1.stderr.String(), "was lost") })
 	p2.terminate(t)
 	if term3 := p1.line(t); term1 >= term2 || term2 >= term3 {
 		t.Errorf("terms %s, %s, %s", term1, term2, term3)
 	}
 	p3 := begin(t, at(s.Addr()), lead...)
-	eventually(t, "the third one waits", func() bool { return held(t, s, "{lead}:waiters") })
+	check.Eventually(t, "the third one waits", func() bool { return held(t, s, "{lead}:waiters") })
 	check.Equal(t, "the third one", p3.terminate(t), "")
 	p1.terminate(t)
 }
@@ -93,7 +93,7 @@ func TestLeaderOutage(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			p := begin(t, append(at("127.0.0.1:1"), "HOLDFAST_CLIENT="+client), "leader", "outage", "--", "true")
-			eventually(t, "it reports the outage", func() bool { return strings.Contains(p.stderr.String(), "; campaigning on\n") })
+			check.Eventually(t, "it reports the outage", func() bool { return strings.Contains(p.stderr.String(), "; campaigning on\n") })
 			if p.terminate(t); strings.Count(p.stderr.String(), "\n") != 1 {
 				t.Errorf("it says %s", p.stderr)
 			}

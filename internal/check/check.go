@@ -62,6 +62,21 @@ func Closed(c <-chan struct{}) bool {
 	}
 }
 
+// patience is for what takes seconds on a busy machine.
+const patience = 2 * time.Minute
+
+// Eventually waits until ok returns true. The test ends if it does not for long. It works in a
+// bubble too.
+func Eventually(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	for start := time.Now(); !ok(); <-time.After(5 * time.Millisecond) {
+		if time.Since(start) > patience {
+			tb.Fatalf("still not after %v: %s", patience, what)
+			return
+		}
+	}
+}
+
 // Error demands that err matches all of want, or is nil if there are none.
 func Error(tb testing.TB, what string, err error, want ...error) {
 	tb.Helper()

@@ -128,6 +128,20 @@ func TestMust(t *testing.T) {
 	}
 }
 
+// Eventually asks again until the answer is yes, but not for ever.
+func TestEventually(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		asked := 0
+		check.Eventually(t, "the third answer is yes", func() bool { asked++; return asked == 3 })
+		check.Equal(t, "calls", asked, 3)
+		r := &recorder{TB: t}
+		check.Eventually(r, "never", func() bool { return false })
+		if !r.fatal {
+			t.Error("Eventually passes what never happens")
+		}
+	})
+}
+
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	c := make(chan struct{})

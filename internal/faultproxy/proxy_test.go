@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
@@ -152,13 +151,7 @@ func TestConnectionsEnd(t *testing.T) {
 		wantClosed(t, quits)
 		leaves.Close()
 		stalled.Close()
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for end := time.Now().Add(patience); p.Conns() != 0; <-tick.C {
-			if time.Now().After(end) {
-				t.Fatalf("%d connections are open though all clients have gone", p.Conns())
-			}
-		}
+		check.Eventually(t, "no connection is open, for all clients have gone", func() bool { return p.Conns() == 0 })
 	})
 }
 

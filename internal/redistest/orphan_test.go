@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -45,20 +44,11 @@ func TestServerDiesWithTheTests(t *testing.T) {
 	if len(addr) == 0 {
 		t.Fatal("the other process says no address")
 	}
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	check.Eventually(t, "the server dies with the process that started it", func() bool {
 		c, err := net.Dial("tcp", string(addr))
-		if err != nil {
-			return
+		if err == nil {
+			c.Close()
 		}
-		c.Close()
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("the server at %s outlives the process that started it", addr)
-		}
-	}
+		return err != nil
+	})
 }

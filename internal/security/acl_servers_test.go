@@ -50,7 +50,7 @@ func TestACLInACluster(t *testing.T) {
 			t.Errorf("%s: acquire without +cluster: %v", client.Name, err)
 		}
 		tries := 0
-		poll(t, client.Name+" asks for the slots", func() bool {
+		check.Eventually(t, client.Name+" asks for the slots", func() bool {
 			if slices.ContainsFunc(c.Nodes(), func(node *redistest.Server) bool {
 				return slices.ContainsFunc(denied(t, node), func(what string) bool { return begins(what, "command cluster|") })
 			}) {

@@ -295,7 +295,7 @@ func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.
 			t.Errorf("got %v; want NOPERM", err)
 		}
 	}
-	poll(t, fmt.Sprintf("the ACL log names %s", want), logged)
+	check.Eventually(t, fmt.Sprintf("the ACL log names %s", want), logged)
 }
 
 // runWithout makes all calls of a strategy, and returns those that failed. Waiters without wake-ups
@@ -311,18 +311,6 @@ func runWithout(t *testing.T, c ruleCase, drv driver.Driver, word string, logged
 		err := errors.Join(strategies[c.strategy].run(t, drv, name, wait).errs...)
 		if wait *= 3; !c.wakes(word) || !errors.Is(err, locker.ErrUnknownOutcome) && logged() || wait > patience {
 			return err
-		}
-	}
-}
-
-// poll waits until so returns true.
-func poll(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(10 * time.Second); !so(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
 		}
 	}
 }

@@ -174,7 +174,7 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 	check.Must(t, m.Set("canary", "sings"))
 	r := recording(clients.All[0].OpenMini(t, m.Addr()))
 	check.OK(t, errors.Join(s.runAs(t, r, name, owner, note, patience).errs...))
-	poll(t, "nothing is left but fence counters", func() bool { // a quorum's last node is released behind, through r
+	check.Eventually(t, "nothing is left but fence counters", func() bool { // a quorum's last node is released behind, through r
 		counters := r.counters()
 		return !slices.ContainsFunc(m.Keys(), func(left string) bool {
 			queue := strings.HasSuffix(left, driver.WaitersSuffix) && m.TTL(left) > 0 && m.TTL(left) <= 5*time.Second

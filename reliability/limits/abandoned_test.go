@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -39,8 +40,8 @@ func TestAbandonedTries(t *testing.T) { //nolint:paralleltest // it counts gorou
 			})
 		}
 		wg.Wait()
-		eventually(t, "few goroutines are left", func() bool { return runtime.NumGoroutine() < before+100 })
-		eventually(t, "less than 200 commands in a second", func() bool {
+		check.Eventually(t, "few goroutines are left", func() bool { return runtime.NumGoroutine() < before+100 })
+		check.Eventually(t, "less than 200 commands in a second", func() bool {
 			commands := server.Processed(t)
 			<-time.After(time.Second)
 			return server.Processed(t)-commands < 200

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -25,10 +26,10 @@ func TestManyWaitForOneName(t *testing.T) {
 		l := waiting(open())
 		before := measure()
 		c := gather(t, l, n, func(int) string { return name }, func(i int) bool { return i%10 != 0 })
-		eventually(t, "one connection is subscribed", func() bool { return len(subscribed(t, server)) == 1 })
+		check.Eventually(t, "one connection is subscribed", func() bool { return len(subscribed(t, server)) == 1 })
 		report(t, before, n)
 		c.cancel()
-		eventually(t, "all give up who are told to", func() bool { return c.gaveUp.Load() == int64(n-n/10) })
+		check.Eventually(t, "all give up who are told to", func() bool { return c.gaveUp.Load() == int64(n-n/10) })
 		if got := c.acquired.Load(); got != 0 {
 			t.Errorf("%d acquired what another holds", got)
 		}
@@ -60,7 +61,7 @@ func TestManyNamesOverOneConnection(t *testing.T) {
 		l := waiting(open())
 		before := measure()
 		c := gather(t, l, n, name, func(int) bool { return false })
-		eventually(t, "one connection is subscribed to all", func() bool {
+		check.Eventually(t, "one connection is subscribed to all", func() bool {
 			list := subscribed(t, server)
 			if len(list) > 1 {
 				t.Fatalf("%d connections are subscribed", len(list))

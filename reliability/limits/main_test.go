@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -34,7 +35,7 @@ func each(t *testing.T, f func(t *testing.T, server *redistest.Server, open func
 		t.Run(c.Name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.Options{})
 			f(t, server, func() driver.Driver { return c.Open(t, server.Addr()) })
-			eventually(t, "nothing is subscribed to", func() bool { return len(subscribed(t, server)) == 0 })
+			check.Eventually(t, "nothing is subscribed to", func() bool { return len(subscribed(t, server)) == 0 })
 		})
 	}
 }
@@ -60,17 +61,6 @@ func subscribed(t *testing.T, server *redistest.Server) (list []int) {
 		}
 	}
 	return list
-}
-
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !f() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not after %v: %s", patience, what)
-		}
-		<-time.After(10 * time.Millisecond)
-	}
 }
 
 // usage is what the process uses after a garbage collection.
@@ -131,7 +121,7 @@ func gather(t *testing.T, l locker.Locker, n int, name func(i int) string, leave
 			}
 		})
 	}
-	eventually(t, "all wait", func() bool { return c.waits.Load() == int64(n) })
+	check.Eventually(t, "all wait", func() bool { return c.waits.Load() == int64(n) })
 	return c
 }
 
@@ -140,7 +130,7 @@ func gather(t *testing.T, l locker.Locker, n int, name func(i int) string, leave
 func report(t *testing.T, before usage, n int) {
 	t.Helper()
 	most := before.goroutines + n + spare
-	eventually(t, "waiters have no goroutine but their own", func() bool { return runtime.NumGoroutine() <= most })
+	check.Eventually(t, "waiters have no goroutine but their own", func() bool { return runtime.NumGoroutine() <= most })
 	now := measure()
 	for range 5 { // commands in flight come and go
 		if again := measure(); again.heap < now.heap {

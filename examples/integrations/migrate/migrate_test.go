@@ -126,14 +126,9 @@ func TestDropLost(t *testing.T) {
 // awaitLoss waits until the migration to a version cannot begin.
 func awaitLoss(t *testing.T, d *migrate.Driver, version int) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-tick.C {
-		if err := d.SetVersion(version, true); errors.Is(err, locker.ErrLost) {
-			return
-		}
-	}
-	t.Error("after a loss a migration may begin")
+	check.Eventually(t, "after a loss no migration may begin", func() bool {
+		return errors.Is(d.SetVersion(version, true), locker.ErrLost)
+	})
 }
 
 // A Driver that holds the lock does not ask for it again.
