@@ -9,9 +9,7 @@ import (
 	"go/importer"
 	"go/token"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/gocommand"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -79,7 +78,7 @@ func exports(t *testing.T, dir string) (lines []string) {
 	t.Helper()
 	files := map[string]string{} // import path -> export data
 	var paths []string
-	out := goList(t, dir, "-export", "-deps", "-json=ImportPath,Name,Export,DepOnly", "./...")
+	out := gocommand.Run(t, dir, "list", "-export", "-deps", "-json=ImportPath,Name,Export,DepOnly", "./...")
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
 			ImportPath, Name, Export string
@@ -111,20 +110,3 @@ func exports(t *testing.T, dir string) (lines []string) {
 }
 
 func isInternal(path string) bool { return slices.Contains(strings.Split(path, "/"), "internal") }
-
-// goList runs go list in dir, whatever GOFLAGS and workspace the caller has.
-func goList(t *testing.T, dir string, args ...string) []byte {
-	t.Helper()
-	// Reads the folders, so that go test's cache sees when a file in them changes.
-	check.Must(t, filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }))
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, &stderr)
-	}
-	return out
-}

@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/gocommand"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,7 +36,7 @@ type graph map[string]listed
 // list returns the graph of the root module and of the packages in beside.
 func list(t *testing.T, beside ...string) graph {
 	t.Helper()
-	out := goCommand(t, append([]string{"list", "-deps", "-json=ImportPath,Name,Standard,DepOnly,GoFiles,EmbedFiles,Imports", "./..."}, beside...)...)
+	out := gocommand.Run(t, root, append([]string{"list", "-deps", "-json=ImportPath,Name,Standard,DepOnly,GoFiles,EmbedFiles,Imports", "./..."}, beside...)...)
 	g := graph{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
@@ -48,37 +47,6 @@ func list(t *testing.T, beside ...string) graph {
 			t.Fatalf("go list: %v", err)
 		}
 		g[p.ImportPath] = p
-	}
-}
-
-// goCommand runs the go command in the root module, whatever GOFLAGS and workspace the caller has.
-func goCommand(t *testing.T, args ...string) []byte {
-	t.Helper()
-	noticeChanges(t)
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go %s: %v\n%s", args[0], err, &stderr)
-	}
-	return out
-}
-
-// noticeChanges reads the module's folders, so that go test's cache sees when a file in them
-// changes.
-func noticeChanges(t *testing.T) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
-			return fs.SkipDir
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

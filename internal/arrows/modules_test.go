@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/gocommand"
 )
 
 // required are the modules in the root go.mod. All of them are in the module graph of whoever
@@ -56,7 +58,7 @@ var downloaded = map[string][]string{
 func TestRequiredModules(t *testing.T) {
 	t.Parallel()
 	var mod struct{ Require []struct{ Path string } }
-	if err := json.Unmarshal(goCommand(t, "mod", "edit", "-json"), &mod); err != nil {
+	if err := json.Unmarshal(gocommand.Run(t, root, "mod", "edit", "-json"), &mod); err != nil {
 		t.Fatal(err)
 	}
 	surplus := maps.Clone(required)
@@ -81,7 +83,7 @@ func TestDownloadedModules(t *testing.T) {
 			for p := range strings.FieldsSeq(packages) {
 				args = append(args, "./"+p)
 			}
-			got := slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(goCommand(t, args...))))))
+			got := slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(gocommand.Run(t, root, args...))))))
 			got = slices.DeleteFunc(got, func(path string) bool { return path == module })
 			if !slices.Equal(got, modules) {
 				t.Errorf("a program downloads\n%q, not\n%q", got, modules)

@@ -1,0 +1,43 @@
+// Package gocommand runs the go command for tests that look at the modules of this repository.
+package gocommand
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+)
+
+// Run runs the go command in the module in dir, whatever GOFLAGS and workspace the caller has, and
+// returns what it prints.
+func Run(t *testing.T, dir string, args ...string) []byte {
+	t.Helper()
+	noticeChanges(t, dir)
+	cmd := exec.CommandContext(t.Context(), "go", args...) //nolint:gosec // tests name the arguments
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", args[0], err, &stderr)
+	}
+	return out
+}
+
+// noticeChanges reads the module's folders, so that go test's cache sees when a file in them
+// changes.
+func noticeChanges(t *testing.T, dir string) {
+	t.Helper()
+	check.Must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != dir && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		return err
+	}))
+}
