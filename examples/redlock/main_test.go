@@ -21,9 +21,7 @@ an outage, not a refusal: true
 
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
-	if out := program.MustRun(t); out != want {
-		t.Errorf("it printed\n%s\nwant\n%s", out, want)
-	}
+	program.Prints(t, want)
 }
 
 func TestWrongUse(t *testing.T) {

@@ -16,9 +16,7 @@ fee, under 2 hold(s)
 
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
-	if out := program.MustRun(t); out != want {
-		t.Errorf("it printed\n%s\nwant\n%s", out, want)
-	}
+	program.Prints(t, want)
 }
 
 func TestWrongUse(t *testing.T) {

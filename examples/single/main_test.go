@@ -17,9 +17,7 @@ instance one knows: lock was released
 
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
-	if out := program.MustRun(t); out != want {
-		t.Errorf("it printed\n%s\nwant\n%s", out, want)
-	}
+	program.Prints(t, want)
 }
 
 func TestWrongUse(t *testing.T) {

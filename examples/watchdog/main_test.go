@@ -43,9 +43,7 @@ func TestCompare(t *testing.T) { //nolint:paralleltest // it replaces standard o
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
-	if out := program.MustRun(t); out != want {
-		t.Errorf("it printed\n%s\nwant\n%s", out, want)
-	}
+	program.Prints(t, want)
 }
 
 func TestWrongUse(t *testing.T) {

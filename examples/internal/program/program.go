@@ -65,6 +65,14 @@ func MustRun(t *testing.T, args ...string) string {
 	return out
 }
 
+// Prints checks that the program succeeds and prints want.
+func Prints(t *testing.T, want string) {
+	t.Helper()
+	if out := MustRun(t); out != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out, want)
+	}
+}
+
 // Fails checks that the program ends with status 1 and one line on standard error that begins with
 // the example's name and has want in it. It returns what went to standard output.
 func Fails(t *testing.T, name, want string, args ...string) string {
