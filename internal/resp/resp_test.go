@@ -165,10 +165,3 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
-
-func ExampleReader() {
-	r := resp.NewReader(strings.NewReader("*2\r\n$3\r\nfoo\r\n:7\r\n"))
-	v, err := r.Read()
-	fmt.Println(v.Any(), len(v.Raw), err)
-	// Output: [foo 7] 17 <nil>
-}
