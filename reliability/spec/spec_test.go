@@ -310,26 +310,6 @@ func definitions(module string) (all []definition, actions []string) {
 	return all, actions
 }
 
-func TestDefinitions(t *testing.T) {
-	t.Parallel()
-	all, actions := definitions(`Procs == Well
-\* Code: a/b.go:f, a/c.lua
-Begin(p) ==
-  x
-\* No code: a fault.
-Tick == y
-
-\* A rule.
-Late == z
-Next == \/ Tick
-        \/ \E p \in Procs : Begin(p)
-Spec == Late`)
-	check.Equal(t, "actions", strings.Join(actions, " "), "Begin Tick")
-	check.Equal(t, "code of Begin", strings.Join(all[1].code, " "), "a/b.go:f a/c.lua")
-	check.Equal(t, "no code of Tick", all[2].noCode, "a fault")
-	check.Equal(t, "code of Late", len(all[3].code), 0)
-}
-
 // TestActions checks that the comment of each action says which code it models, and that README.md
 // lists that.
 func TestActions(t *testing.T) {
