@@ -211,32 +211,3 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 	}
 	return maps.Clone(r.scripts), keys
 }
-
-// What cannot be a name is refused before anything is sent.
-func TestNamesThatAreRefused(t *testing.T) {
-	t.Parallel()
-	r := recording(nil) // nothing is behind it
-	for name, s := range strategies {
-		l, err := s.new(r, "")
-		check.Must(t, err)
-		for what, req := range map[string]locker.Request{
-			"no name":          {},
-			"a long name":      {Name: strings.Repeat("x", locker.MaxNameLen+1)},
-			"a brace":          {Name: "a}b"},
-			"an empty tag":     {Name: "{}x"},
-			"a fence counter":  {Name: "x:fence"},
-			"a channel":        {Name: "x:wake"},
-			"a queue":          {Name: "x:waiters"},
-			"a long owner":     {Name: "x", Owner: strings.Repeat("x", locker.MaxNameLen+1)},
-			"a long note":      {Name: "x", Note: strings.Repeat("x", locker.MaxNameLen+1)},
-			"a counter's name": {Name: "{x}:fence"},
-		} {
-			if _, err := l.Acquire(t.Context(), req); !errors.Is(err, locker.ErrInvalid) {
-				t.Errorf("%s: %s: %v; want ErrInvalid", name, what, err)
-			}
-		}
-	}
-	if len(r.keys) > 0 {
-		t.Errorf("sent for %q", r.keys)
-	}
-}
