@@ -1,7 +1,6 @@
 package driver_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -91,40 +90,5 @@ func TestSibling(t *testing.T) {
 		if got != tt.want || ok != (tt.want != "") {
 			t.Errorf("Sibling(%q) = %q, %v; want %q", tt.key, got, ok, tt.want)
 		}
-	}
-}
-
-// For every key of up to seven of the bytes that matter, and for random longer ones: the sibling is
-// another key in the same slot, or neither way to form one gives the same slot.
-func TestSiblingSharesTheSlot(t *testing.T) {
-	t.Parallel()
-	keys := []string{""}
-	for from, length := 0, 0; length < 7; length++ {
-		end := len(keys)
-		for _, key := range keys[from:end] {
-			for _, c := range "{}a" {
-				keys = append(keys, key+string(c))
-			}
-		}
-		from = end
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	const alphabet = "{{{}}}ab:\x00\n\xff"
-	for range 20_000 {
-		key := make([]byte, random.IntN(40))
-		for i := range key {
-			key[i] = alphabet[random.IntN(len(alphabet))]
-		}
-		keys = append(keys, string(key))
-	}
-	none := 0
-	for _, key := range keys {
-		checkSiblings(t, key)
-		if !driver.HasSibling(key) {
-			none++
-		}
-	}
-	if none == 0 {
-		t.Error("no key without a sibling was tried")
 	}
 }
