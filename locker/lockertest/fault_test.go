@@ -36,45 +36,6 @@ func TestFailAcquire(t *testing.T) {
 	check.Error(t, "Renew after the failed resume", lock.Renew(t.Context(), 0))
 }
 
-func TestFailRenew(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		l := lockertest.New()
-		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
-		deadline := lock.Deadline()
-		l.FailRenew(locker.ErrUnknownOutcome)
-		l.FailRenew(locker.ErrNotHeld)
-		check.Advance(time.Second)
-		err := lock.Renew(t.Context(), 0)
-		check.Error(t, "first renewal", err, locker.ErrUnknownOutcome)
-		wantOp(t, err, "renew")
-		if !lock.Deadline().Equal(deadline) || lock.Err() != nil {
-			t.Errorf("%v until %v: a renewal of unknown outcome changed it", lock, lock.Deadline())
-		}
-		check.Error(t, "second renewal", lock.Renew(t.Context(), 0), locker.ErrLost)
-		select {
-		case <-lock.Done():
-		default:
-			t.Error("Done is open after ErrNotHeld")
-		}
-	})
-}
-
-func TestFailRelease(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		l := lockertest.New()
-		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
-		l.FailRelease(locker.ErrUnknownOutcome)
-		err := lock.Release(t.Context())
-		check.Error(t, "Release", err, locker.ErrUnknownOutcome)
-		wantOp(t, err, "release")
-		if !inspect(t, l, "a").Held {
-			t.Error("a release that failed freed the name")
-		}
-		check.Advance(time.Minute)
-		release(t, acquire(t, l, locker.Request{Name: "a"}))
-	})
-}
-
 func TestFailNil(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()

@@ -13,21 +13,6 @@ import (
 
 var outages = map[string]lockertest.Outage{"refused": lockertest.Refused, "silent": lockertest.Silent}
 
-// A lock that is held through an outage is lost when its lease ends, and no sooner.
-func TestLeaseEndsInAnOutage(t *testing.T) {
-	t.Parallel()
-	check.EachInFakeTime(t, outages, func(t *testing.T, kind lockertest.Outage) {
-		l, start := lockertest.New(), time.Now()
-		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
-		l.SetOutage(kind)
-		<-lock.Done()
-		check.Took(t, "the loss", start, time.Minute)
-		check.Error(t, "Err", lock.Err(), locker.ErrLost)
-		l.SetOutage(lockertest.NoOutage)
-		release(t, acquire(t, l, locker.Request{Name: "a"}))
-	})
-}
-
 // What an outage held up goes on when it is over.
 func TestCallsGoOnAfterASilentOutage(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
