@@ -3,7 +3,6 @@ package watchdog_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -114,25 +112,6 @@ func TestLimits(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A lock survives an outage that ends before its lease. TestSaysWhyItRanOut has a longer one.
-func TestOutage(t *testing.T) {
-	down := errors.New("connection refused")
-	eachInMemory(t, watchdog.Config{}, map[string]time.Duration{
-		"short": 5 * time.Second, "long": 18 * time.Second,
-	}, func(t *testing.T, server *lockertest.Locker, l locker.Locker, outage time.Duration) {
-		begin := time.Now()
-		ctx := locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) {
-			if time.Since(begin) < outage+10*time.Second {
-				server.FailRenew(down)
-			}
-		}})
-		lock := acquire(t, ctx, l, locker.Request{})
-		server.FailRenew(down)
-		time.Sleep(10 * time.Minute)
-		release(t, lock)
-	})
 }
 
 // A lock that cannot be renewed, or that ends for another reason, is forgotten.
