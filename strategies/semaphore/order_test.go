@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/strategies/semaphore"
 )
 
 // A process with many waiters does not keep permits from one with a single waiter: that has its
@@ -44,18 +43,5 @@ func TestProcessesTakeTurns(t *testing.T) {
 		wg.Wait()
 		sleep(time.Minute)
 		b.gone(t)
-	})
-}
-
-// A limit that grows lets the waiters in.
-func TestGrowthWakesWaiters(t *testing.T) {
-	run(t, 1, func(t *testing.T, b bench) {
-		keeper := take(t, b, locker.Request{TTL: time.Hour})
-		three := b.with(semaphore.Config{Permits: 3, Resize: true})
-		waited := make(chan *locker.Lock)
-		go func() { waited <- take(t, process(three), locker.Request{}) }()
-		sleep(time.Millisecond)
-		other := take(t, process(three), locker.Request{TTL: time.Hour})
-		release(t, <-waited, other, keeper)
 	})
 }
