@@ -18,7 +18,7 @@ import (
 func Run(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
 	noticeChanges(t, dir)
-	cmd := exec.CommandContext(t.Context(), "go", args...) //nolint:gosec // tests name the arguments
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
 	var stderr bytes.Buffer
