@@ -18,10 +18,10 @@ const expirySlack = time.Millisecond
 type outcome struct {
 	held    *locker.ContentionError
 	here    lease.Hold // the holder, if it is a request of this process
-	assumed bool       // no answer said so: others are ahead in the queue, or held has released it
 	err     error
-	others  bool // it is of an attempt of another request
 	at      time.Time
+	assumed bool // no answer said so: others are ahead in the queue, or held has released it
+	others  bool // it is of an attempt of another request
 }
 
 // assumed is the outcome that name is held by another, though no answer says so.

@@ -16,19 +16,19 @@ const (
 // parkedSubscriptions are the subscriptions of a queue whose last waiter acquired the lock. They
 // are kept so that a process that acquires a contended name again and again subscribes once.
 type parkedSubscriptions struct {
-	subs  [2]subscription
+	subs  [2]*subscription
 	timer *time.Timer // closes them
 }
 
 // park keeps the subscriptions of q for parkTime, and reports whether it did. It does not if the
 // last waiter gave up: a release would wake this process, where nobody waits. mu is held.
 func (qs *queues) park(q *queue, acquired bool) bool {
-	if !acquired || !qs.strategy.queues || q.lines[0].subscription.sub == nil || len(qs.parked) >= maxParked {
+	if !acquired || !qs.strategy.queues || !q.lines[0].subscription.made() || len(qs.parked) >= maxParked {
 		return false
 	}
 	p := &parkedSubscriptions{}
 	for i := range q.lines {
-		if p.subs[i] = q.lines[i].subscription; p.subs[i].cancel != nil {
+		if p.subs[i] = q.lines[i].subscription; p.subs[i].underWay() {
 			return false
 		}
 	}
@@ -56,6 +56,6 @@ func (qs *queues) closeParked(name string, p *parkedSubscriptions) {
 	}
 	qs.mu.Unlock()
 	if mine {
-		closeSubs([2]driver.Subscription{p.subs[0].sub, p.subs[1].sub})
+		closeSubs([2]driver.Subscription{p.subs[0].stop(), p.subs[1].stop()})
 	}
 }

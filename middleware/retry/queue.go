@@ -18,15 +18,15 @@ type queue struct {
 	lines   [2]line // exclusive, shared
 	entered int     // the number of the latest waiter
 	size    int
+	answers answers // to the attempts of all
 
 	// closed: of the shared waiters only the leader tries, until one has acquired the lock. It is
 	// set when a shared attempt fails, or when an exclusive waiter that was ahead has left.
-	closed  bool
-	answers answers // to the attempts of all
+	closed bool
 
 	placed bool   // this process may have a place at the server
-	turn   turn   // of this process, or of another
 	vacant bool   // the latest release here found nobody waiting at the server
+	turn   turn   // of this process, or of another
 	baton  *baton // of the latest release that left the lock to a waiter here; nil: nobody owes anything for it
 }
 
@@ -35,7 +35,7 @@ type line struct {
 	first, last *waiter
 	// subscription is of the leader. That of the exclusive line is of both, unless the strategy
 	// orders the modes.
-	subscription subscription
+	subscription *subscription // nil: none was asked for
 }
 
 // enter takes a place at the end of the queue of r's name. ahead is how many are ahead; if nobody is, the first
@@ -71,7 +71,7 @@ func (qs *queues) enter(r request, now time.Time) (w *waiter, ahead int, listens
 	if ahead == 0 {
 		w.begin(send, now)
 	}
-	return w, ahead, w.subscription().sub != nil
+	return w, ahead, w.subscription().made()
 }
 
 func (q *queue) line(shared bool) *line { return &q.lines[lineOf(shared)] }

@@ -14,7 +14,7 @@ const (
 	subscribePause   = time.Second     // the least time between the beginnings of two
 )
 
-// subscription is a subscription of a queue: none, under way, or made. The zero value is none.
+// subscription is a subscription of a queue: none, under way, or made. The nil and the zero one are none.
 type subscription struct {
 	channel   driver.Channel // of the latest Subscribe
 	sub       driver.Subscription
@@ -43,7 +43,11 @@ func (w *waiter) beginSubscribing(ctx context.Context, held *locker.ContentionEr
 	if held.Queue {
 		channel = channel.For(q.all.id)
 	}
-	h, now := w.subscription(), time.Now()
+	at, now := &w.listening().subscription, time.Now()
+	if *at == nil {
+		*at = new(subscription)
+	}
+	h := *at
 	there := h.sub != nil && h.channel == channel
 	if there || h.cancel != nil || h.refused == channel || now.Before(h.notBefore) {
 		return nil
@@ -73,7 +77,7 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 	h.cancel()
 	h.cancel = nil
 	switch {
-	case err == nil && h == &q.lines[1].subscription && q.lines[1].first == nil: // its readers have left
+	case err == nil && h == q.lines[1].subscription && q.lines[1].first == nil: // its readers have left
 		h.notBefore = time.Time{}
 		defer closeSub(sub) // without mu
 	case err == nil:
@@ -85,8 +89,25 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 	q.all.mu.Unlock()
 }
 
+// made reports whether h is made.
+func (h *subscription) made() bool { return h != nil && h.sub != nil }
+
+// underWay reports whether a Subscribe is under way.
+func (h *subscription) underWay() bool { return h != nil && h.cancel != nil }
+
+// released gets a value for each message; nil: h is not made.
+func (h *subscription) released() <-chan struct{} {
+	if h == nil {
+		return nil
+	}
+	return h.wake
+}
+
 // drop returns the subscription, if any, to be closed without mu. The next waiter subscribes at once.
 func (h *subscription) drop() driver.Subscription {
+	if h == nil {
+		return nil
+	}
 	sub := h.sub
 	h.sub, h.wake, h.notBefore = nil, nil, time.Time{}
 	return sub
@@ -95,6 +116,9 @@ func (h *subscription) drop() driver.Subscription {
 // stop cancels a Subscribe under way, and returns the subscription, if any, to be closed without
 // mu.
 func (h *subscription) stop() driver.Subscription {
+	if h == nil {
+		return nil
+	}
 	if h.cancel != nil {
 		h.cancel()
 	}

@@ -83,7 +83,7 @@ func (w *waiter) begin(s step, now time.Time) {
 	default:
 	}
 	select {
-	case <-w.subscription().wake:
+	case <-w.subscription().released():
 	default:
 	}
 	q.take(w)
@@ -111,14 +111,17 @@ func (w *waiter) listen() (wake <-chan locktrace.WakeReason, released <-chan str
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	if leads = w.leads(); leads {
-		released = w.subscription().wake
+		released = w.subscription().released()
 	}
 	return w.channel(), released, leads
 }
 
 // subscription is the one that w has as a leader. mu is held.
-func (w *waiter) subscription() *subscription {
-	return &w.queue.line(w.shared && w.queue.all.strategy.ordered).subscription
+func (w *waiter) subscription() *subscription { return w.listening().subscription }
+
+// listening returns the line whose subscription w has as a leader. mu is held.
+func (w *waiter) listening() *line {
+	return w.queue.line(w.shared && w.queue.all.strategy.ordered)
 }
 
 // record stores the outcome of w's attempt, which took the time took, for all waiters.
@@ -180,7 +183,7 @@ func (w *waiter) waiting(until time.Time) lease.Waiting {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	waiting := lease.Waiting{ID: q.all.id, Since: w.since, Until: until, Subscribed: w.subscription().sub != nil,
+	waiting := lease.Waiting{ID: q.all.id, Since: w.since, Until: until, Subscribed: w.subscription().made(),
 		Free: (q.vacant || q.leftHere()) && !q.placed}
 	if next := w.behind; next != nil && next.waitsItsTurn() {
 		waiting.Next = next.since
