@@ -154,8 +154,8 @@ func TestForeignKeys(t *testing.T) {
 
 // A hold that something else removed does not keep its permits.
 func TestRemovedHold(t *testing.T) {
-	run(t, 1, func(t *testing.T, b bench) {
-		lock := take(t, b, locker.Request{})
+	run(t, 2, func(t *testing.T, b bench) {
+		lock, other := take(t, b, locker.Request{}), take(t, b, locker.Request{})
 		members, err := b.m.ZMembers(name)
 		match(t, err)
 		for _, member := range members {
@@ -164,9 +164,13 @@ func TestRemovedHold(t *testing.T) {
 				match(t, err)
 			}
 		}
-		b.state(t, 0, 1)
+		b.state(t, 0, 2)
 		match(t, lock.Renew(t.Context(), 0), locker.ErrLost)
-		release(t, take(t, b, locker.Request{}))
+		match(t, other.Renew(t.Context(), 0), locker.ErrLost)
+		lock, other = take(t, b, locker.Request{}), take(t, b, locker.Request{}) // none of the permits is missing
+		b.state(t, 2, 0)
+		release(t, lock)
+		release(t, other)
 		b.gone(t)
 	})
 }
