@@ -110,8 +110,10 @@ func TestOutcomeOf(t *testing.T) {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	s := begin().acquire("a", 0, 2).acquire("b", 5, 0, pending)
-	got := history.Settle(s.events, 50)
-	if len(got) != 3 || got[1].Outcome != history.Unsettled || got[1].Return != 50 || got[2].Kind != history.Abandon || got[2].Hold != "a" || got[2].Call != 50 {
+	began := s.events[0] // what was recorded when the call began
+	began.Outcome, began.Return = history.Pending, 0
+	got := history.Settle(append([]history.Event{began}, s.events...), 50)
+	if len(got) != 3 || got[0] != s.events[0] || got[1].Outcome != history.Unsettled || got[1].Return != 50 || got[2].Kind != history.Abandon || got[2].Hold != "a" || got[2].Call != 50 {
 		t.Errorf("%+v", got)
 	}
 }
