@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"runtime"
 	"testing"
@@ -128,6 +129,24 @@ func TestLetsGo(t *testing.T) {
 		time.Sleep(time.Hour)
 		match(t, lock.Err(), locker.ErrLost)
 		check.AtMost(t, "renewals", len(at.list()), 1)
+	})
+}
+
+// The repetitions of a renewal that failed begin 50 ms apart, whatever an earlier outage came to.
+func TestEachOutageBeginsWithShortPauses(t *testing.T) {
+	inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
+		ctx, at := renewals(t)
+		lock := acquire(t, ctx, l, locker.Request{})
+		for outage := range 2 {
+			for range 5 {
+				server.FailRenew(io.EOF)
+			}
+			before := len(at.list())
+			time.Sleep(ttl/3 + 3*time.Second)
+			failed := at.list()[before:]
+			check.Within(t, fmt.Sprintf("pause in outage %d", outage), failed[1]-failed[0], 45*time.Millisecond, 50*time.Millisecond)
+		}
+		release(t, lock)
 	})
 }
 
