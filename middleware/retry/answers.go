@@ -4,20 +4,20 @@ import "time"
 
 // answers is what the attempts of a queue have found out, and for how long none was answered.
 type answers struct {
-	latest  outcome       // of an attempt, an acquire or a release here that others may know of
-	refused int           // how many attempts were
-	fastest time.Duration // of them; the first one may have dialed
-	asking  int           // attempts in flight
-	since   time.Time     // when the first of them began, or the latest answer came
-	silence time.Duration // the sum of the times that ended without an answer
+	latest      outcome       // of an attempt, an acquire or a release here that others may know of
+	refusals    int           // how many attempts were
+	fastest     time.Duration // of them; the first one may have dialed
+	inFlight    int           // attempts in flight
+	silentSince time.Time     // when the first of them began, or the latest answer came
+	silence     time.Duration // the sum of the times that ended without an answer
 }
 
 // begin is for an attempt that begins at now.
 func (a *answers) begin(now time.Time) {
-	if a.asking == 0 {
-		a.since = now
+	if a.inFlight == 0 {
+		a.silentSince = now
 	}
-	a.asking++
+	a.inFlight++
 }
 
 // cutOff is for w's attempt, if one is in flight, that ends without an answer. Less time than the
@@ -27,10 +27,10 @@ func (a *answers) cutOff(w *waiter, now time.Time) {
 		return
 	}
 	w.attempt = noAttempt
-	if a.asking--; a.asking > 0 {
+	if a.inFlight--; a.inFlight > 0 {
 		return
 	}
-	if took := now.Sub(a.since); took >= a.fastest {
+	if took := now.Sub(a.silentSince); took >= a.fastest {
 		a.silence += took
 	}
 }
@@ -40,31 +40,31 @@ func (a *answers) cutOff(w *waiter, now time.Time) {
 func (a *answers) answered(w *waiter, now time.Time) {
 	if w != nil && w.attempt != noAttempt {
 		w.attempt = noAttempt
-		a.asking--
+		a.inFlight--
 	}
-	a.silence, a.since = 0, now
+	a.silence, a.silentSince = 0, now
 }
 
-// refusal adds how long an attempt took that was refused.
-func (a *answers) refusal(took time.Duration) {
-	if a.refused == 0 || took < a.fastest {
+// addRefusal adds how long an attempt took that was refused.
+func (a *answers) addRefusal(took time.Duration) {
+	if a.refusals == 0 || took < a.fastest {
 		a.fastest = took
 	}
-	a.refused++
+	a.refusals++
 }
 
 // tooLate reports whether an attempt that begins at the time at, and takes times as long as the
 // fastest, would end after end. The zero end is never reached.
-func (a answers) tooLate(at, end time.Time, times int) bool {
-	return !end.IsZero() && a.refused > 1 && at.Add(time.Duration(times)*a.fastest).After(end)
+func (a answers) tooLate(at, end time.Time, n int) bool {
+	return !end.IsZero() && a.refusals > 1 && at.Add(time.Duration(n)*a.fastest).After(end)
 }
 
 // outage returns for how long no attempt has been answered, if o is too old for that: zero if it is
 // not, or if that is too short to be an outage.
 func (a answers) outage(o outcome, now time.Time) time.Duration {
 	silence := a.silence
-	if a.asking > 0 {
-		silence += now.Sub(a.since)
+	if a.inFlight > 0 {
+		silence += now.Sub(a.silentSince)
 	}
 	if o.err != nil || o.heldHere(now) || silence < max(time.Second, 2*a.fastest) {
 		return 0

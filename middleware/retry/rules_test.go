@@ -56,8 +56,8 @@ func TestReplaces(t *testing.T) {
 func TestTooLate(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	once := answers{refused: 1, fastest: 2 * time.Second}
-	twice := answers{refused: 2, fastest: 10 * time.Millisecond}
+	once := answers{refusals: 1, fastest: 2 * time.Second}
+	twice := answers{refusals: 2, fastest: 10 * time.Millisecond}
 	tests := []struct {
 		name  string
 		a     answers
@@ -138,7 +138,7 @@ func TestOutage(t *testing.T) {
 func TestNextStep(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	slow := answers{latest: outcome{held: &locker.ContentionError{}}, refused: 2, fastest: time.Second}
+	slow := answers{latest: outcome{held: &locker.ContentionError{}}, refusals: 2, fastest: time.Second}
 	tests := []struct {
 		name  string
 		v     view
@@ -160,7 +160,7 @@ func TestNextStep(t *testing.T) {
 		{"no time for an attempt", view{leads: true, answers: slow}, true, time.Second - 1, outOfTime, 0},
 		{"time for an attempt", view{leads: true, answers: slow}, true, time.Second, send, 0},
 		{"no time for an attempt, but no reason", view{answers: slow}, true, 1, stay, 0},
-		{"no time, after an error", view{leads: true, answers: answers{refused: 2, fastest: time.Second}}, true, 1, send, 0},
+		{"no time, after an error", view{leads: true, answers: answers{refusals: 2, fastest: time.Second}}, true, 1, send, 0},
 		{"time is over", view{leads: true}, true, -1, outOfTime, 0},
 	}
 	for _, tt := range tests {

@@ -134,7 +134,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 	if o.held == nil {
 		q.drop(w)
 	} else {
-		q.answers.refusal(took)
+		q.answers.addRefusal(took)
 		q.all.learn(o.held)
 		q.refused(w)
 	}
