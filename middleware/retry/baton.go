@@ -14,7 +14,7 @@ import (
 // is woken.
 type baton struct {
 	lease    *wakingLease // that was released
-	own      bool         // the release wakes no other process
+	ownOnly  bool         // the release wakes no other process
 	answered bool
 	carrier  *waiter // its attempt is in flight, and began since; nil: nobody's
 	done     bool
@@ -22,44 +22,44 @@ type baton struct {
 
 // leftHere reports whether the latest release woke no other process, and no attempt has been
 // answered since that came after it. mu is held.
-func (q *queue) leftHere() bool { return q.baton != nil && q.baton.own }
+func (q *queue) leftHere() bool { return q.baton != nil && q.baton.ownOnly }
 
-// take gives the baton to w, whose attempt begins. mu is held.
-func (q *queue) take(w *waiter) {
+// giveBaton gives the baton to w, whose attempt begins. mu is held.
+func (q *queue) giveBaton(w *waiter) {
 	if q.baton != nil && q.baton.carrier == nil {
 		q.baton.carrier = w
 	}
 }
 
-// drop takes the baton from w, whose attempt was not answered, or before the release was. mu is held.
-func (q *queue) drop(w *waiter) {
+// dropBaton takes the baton from w, whose attempt was not answered, or before the release was. mu is held.
+func (q *queue) dropBaton(w *waiter) {
 	if q.baton != nil && q.baton.carrier == w {
 		q.baton.carrier = nil
 	}
 }
 
-// refused is called when an attempt of w was refused. mu is held.
-func (q *queue) refused(w *waiter) {
+// recordRefusal is called when an attempt of w was refused. mu is held.
+func (q *queue) recordRefusal(w *waiter) {
 	if q.baton != nil && q.baton.carrier == w && q.baton.answered {
 		q.baton = nil
 	}
-	q.drop(w)
+	q.dropBaton(w)
 	q.vacant = q.vacant && w.attempt == early
 }
 
-// acquired is called when this process has acquired the lock, by an attempt of w, or outside the
+// endBaton is called when this process has acquired the lock, by an attempt of w, or outside the
 // queue if w is nil. alone says that nobody else can hold it. mu is held.
-func (q *queue) acquired(w *waiter, alone bool) {
+func (q *queue) endBaton(w *waiter, alone bool) {
 	if q.baton != nil && (alone || w != nil && q.baton.carrier == w) {
 		q.baton.done = true
 		q.baton = nil
 	}
 }
 
-// next returns who is to try after the release of l, and own, the ID of this process if it has a
+// chooseNext returns who is to try after the release of l, and own, the ID of this process if it has a
 // leader that tries at once, or a place to remove (lease.NextOther). If the release leaves the lock
-// to the leader, next wakes it, and returns the baton. keeps says that the name stays taken.
-func (l *wakingLease) next(keeps bool) (own string, next lease.Next, b *baton) {
+// to the leader, chooseNext wakes it, and returns the baton. keeps says that the name stays taken.
+func (l *wakingLease) chooseNext(keeps bool) (own string, next lease.Next, b *baton) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *wakingLease) next(keeps bool) (own string, next lease.Next, b *baton) {
 	case !qs.strategy.fair && q.turn.serves(leader, now):
 		// Woken before the release is sent, its attempt follows that without waiting for the answer.
 		q.freed(l.lock, now)
-		q.baton = &baton{lease: l, own: true}
+		q.baton = &baton{lease: l, ownOnly: true}
 		leader.notify(locktrace.ByRelease)
 		return qs.id, lease.NextOwn, q.baton
 	}
@@ -98,7 +98,7 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, sent *ba
 		return // whose release wakes the next one
 	case q != nil && relies:
 		// What is in flight may have come before the release.
-		q.baton = &baton{lease: l, own: op.Next == lease.NextOwn, answered: true}
+		q.baton = &baton{lease: l, ownOnly: op.Next == lease.NextOwn, answered: true}
 	case q != nil && q.baton == sent:
 		q.baton = nil
 	case relies:

@@ -103,7 +103,7 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 	q.size--
 	if !acquired {
 		q.answers.cutOff(w, time.Now())
-		q.drop(w)
+		q.dropBaton(w)
 		if line.first == nil {
 			q.leaveLine(w, &left)
 		}
@@ -245,7 +245,7 @@ func (q *queue) wakeLeaders(by locktrace.WakeReason) {
 func (q *queue) granted(lock *locker.Lock, note string, alone bool, w *waiter) {
 	now := time.Now()
 	q.answers.answered(w, now)
-	q.acquired(w, alone)
+	q.endBaton(w, alone)
 	switch {
 	case !alone:
 		q.answers.latest = outcome{}

@@ -35,7 +35,7 @@ func (r *retrier) wrap(lock *locker.Lock) (alone bool) {
 func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	var sent *baton
 	if op.Kind == lease.OpRelease {
-		op.Waiter, op.Next, sent = l.next(!op.KeepUntil.IsZero())
+		op.Waiter, op.Next, sent = l.chooseNext(!op.KeepUntil.IsZero())
 	}
 	term, err := l.Lease.Do(ctx, op)
 	if op.Kind == lease.OpRelease || op.Kind == lease.OpConvert {

@@ -86,7 +86,7 @@ func (w *waiter) begin(s step, now time.Time) {
 	case <-w.subscription().released():
 	default:
 	}
-	q.take(w)
+	q.giveBaton(w)
 }
 
 // notify puts by into w's channel unless there is a reason already.
@@ -132,11 +132,11 @@ func (w *waiter) record(o outcome, took time.Duration) {
 	q.learn(o, w)
 	q.closed = q.closed || w.shared
 	if o.held == nil {
-		q.drop(w)
+		q.dropBaton(w)
 	} else {
 		q.answers.addRefusal(took)
 		q.all.learn(o.held)
-		q.refused(w)
+		q.recordRefusal(w)
 	}
 	q.answers.answered(w, now)
 }
