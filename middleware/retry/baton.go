@@ -65,7 +65,7 @@ func (l *wakingLease) chooseNext(keeps bool) (own string, next lease.Next, b *ba
 	defer qs.mu.Unlock()
 	q, now := qs.byName[l.lock.Name()], time.Now()
 	if q == nil {
-		if qs.takePlace(l.lock.Name()) {
+		if qs.forgetPlace(l.lock.Name()) {
 			return qs.id, lease.NextOther, nil
 		}
 		return "", lease.NextFirst, nil
@@ -75,7 +75,7 @@ func (l *wakingLease) chooseNext(keeps bool) (own string, next lease.Next, b *ba
 		return "", lease.NextFirst, nil
 	case !qs.strategy.fair && q.turn.serves(leader, now):
 		// Woken before the release is sent, its attempt follows that without waiting for the answer.
-		q.freed(l.lock, now)
+		q.recordRelease(l.lock, now)
 		q.baton = &baton{lease: l, ownOnly: true}
 		leader.notify(locktrace.ByRelease)
 		return qs.id, lease.NextOwn, q.baton
@@ -105,7 +105,7 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, sent *ba
 		go l.wakeOthers()
 	}
 	if q != nil {
-		q.released(l.lock, term.Others)
+		q.afterRelease(l.lock, term.Others)
 	}
 }
 

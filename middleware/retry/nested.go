@@ -13,15 +13,15 @@ func (a *acquisition) enclosingHold() lease.Hold {
 		return nil
 	}
 	for hold := range lease.HoldsFrom(a.ctx, a.req.Name) {
-		if a.queues.acquired(hold) && hold.Err() == nil && excludes(hold, a.req.Mode) {
+		if a.queues.acquiredHere(hold) && hold.Err() == nil && excludes(hold, a.req.Mode) {
 			return hold
 		}
 	}
 	return nil
 }
 
-// acquired reports whether hold was acquired through the Locker of qs.
-func (qs *queues) acquired(hold lease.Hold) bool {
+// acquiredHere reports whether hold was acquired through the Locker of qs.
+func (qs *queues) acquiredHere(hold lease.Hold) bool {
 	waking, ok := lease.Find[*wakingLease](hold.Lease())
 	for ok && waking.queues != qs { // of another retry around this one
 		waking, ok = lease.Find[*wakingLease](waking.Lease)

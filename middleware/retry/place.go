@@ -9,24 +9,24 @@ import (
 // many wait.
 const placeLife = 5 * time.Second
 
-// leavePlace records that the last waiter of name may have left a place at the server. It would
+// recordPlace records that the last waiter of name may have left a place at the server. It would
 // keep the lock for this process, so the next attempt or release removes it. The amortized cost for
 // each is constant. mu is held.
-func (qs *queues) leavePlace(name string) {
+func (qs *queues) recordPlace(name string) {
 	now := time.Now()
-	if len(qs.places) >= qs.sweepPlacesAt {
-		maps.DeleteFunc(qs.places, func(_ string, end time.Time) bool { return !now.Before(end) })
-		qs.sweepPlacesAt = 2*len(qs.places) + 64
+	if len(qs.leftPlaces) >= qs.sweepPlacesAt {
+		maps.DeleteFunc(qs.leftPlaces, func(_ string, end time.Time) bool { return !now.Before(end) })
+		qs.sweepPlacesAt = 2*len(qs.leftPlaces) + 64
 	}
-	qs.places[name] = now.Add(placeLife)
+	qs.leftPlaces[name] = now.Add(placeLife)
 }
 
-// takePlace reports whether this process may have left a place for name, and forgets it. mu is
+// forgetPlace reports whether this process may have left a place for name, and forgets it. mu is
 // held.
-func (qs *queues) takePlace(name string) bool {
-	end, left := qs.places[name]
+func (qs *queues) forgetPlace(name string) bool {
+	end, left := qs.leftPlaces[name]
 	if left {
-		delete(qs.places, name)
+		delete(qs.leftPlaces, name)
 	}
 	return left && time.Now().Before(end)
 }

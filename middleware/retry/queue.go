@@ -20,9 +20,9 @@ type queue struct {
 	size    int
 	answers answers // to the attempts of all
 
-	// closed: of the shared waiters only the leader tries, until one has acquired the lock. It is
+	// sharedClosed: of the shared waiters only the leader tries, until one has acquired the lock. It is
 	// set when a shared attempt fails, or when an exclusive waiter that was ahead has left.
-	closed bool
+	sharedClosed bool
 
 	placed bool   // this process may have a place at the server
 	vacant bool   // the latest release here found nobody waiting at the server
@@ -52,7 +52,7 @@ func (qs *queues) enter(r request, now time.Time) (w *waiter, ahead int, listens
 		q, w = &made.queue, &made.waiter
 		q.all, q.name = qs, r.name
 		qs.byName[r.name] = q
-		q.placed = qs.takePlace(r.name)
+		q.placed = qs.forgetPlace(r.name)
 		qs.unpark(q)
 	} else {
 		w, ahead = new(waiter), q.size
@@ -86,7 +86,7 @@ func lineOf(shared bool) int {
 
 // remove takes w out, which has acquired the lock or given up. It returns what is to be closed
 // without mu, if w was the last one.
-func (q *queue) remove(w *waiter, acquired bool) (left remains) {
+func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	line := q.line(w.shared)
 	first := line.first == w
 	w.left = true
@@ -105,68 +105,68 @@ func (q *queue) remove(w *waiter, acquired bool) (left remains) {
 		q.answers.cutOff(w, time.Now())
 		q.dropBaton(w)
 		if line.first == nil {
-			q.leaveLine(w, &left)
+			q.leaveServerQueue(w, &c)
 		}
 	}
 	if q.size == 0 {
-		q.end(acquired, &left)
-		return left
+		q.removeEmpty(acquired, &c)
+		return c
 	}
 	if w.shared && line.first == nil {
-		q.closed = false
+		q.sharedClosed = false
 		if !acquired && q.all.strategy.ordered {
-			left.subs[1] = line.subscription.drop() // the server would count a reader here
+			c.subs[1] = line.subscription.drop() // the server would count a reader here
 		}
 	}
 	if first {
 		q.wakeNewLeaders(w)
 	}
-	return left
+	return c
 }
 
-// end removes q, whose last waiter has left.
-func (q *queue) end(acquired bool, left *remains) {
+// removeEmpty removes q, whose last waiter has left.
+func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 	delete(q.all.byName, q.name)
 	if q.all.strategy.queues && q.placed {
-		q.all.leavePlace(q.name)
+		q.all.recordPlace(q.name)
 	}
 	if q.baton != nil && q.baton.answered {
-		if left.id != "" {
-			left.queue = nil // that removes the place too
+		if c.id != "" {
+			c.queue = nil // that removes the place too
 		}
 		go q.baton.lease.wakeOthers()
 	}
 	if !q.all.park(q, acquired) {
 		for i := range q.lines {
-			left.subs[i] = q.lines[i].subscription.stop()
+			c.subs[i] = q.lines[i].subscription.stop()
 		}
 	}
 }
 
-// leaveLine is called when w, the last waiter of its line, has given up: the server would keep
+// leaveServerQueue is called when w, the last waiter of its line, has given up: the server would keep
 // others from the lock for it. mu is held.
-func (q *queue) leaveLine(w *waiter, left *remains) {
+func (q *queue) leaveServerQueue(w *waiter, c *cleanup) {
 	switch {
 	case q.all.leaver == nil:
 	case w.shared && w.placed && q.all.strategy.ordered:
-		left.queue = q
+		c.queue = q
 	case !w.shared && q.placed && (q.all.strategy.fair || q.all.strategy.ordered):
-		left.queue, left.id, q.placed = q, q.all.id, false
+		c.queue, c.id, q.placed = q, q.all.id, false
 	}
 }
 
-// remains is what a waiter leaves.
-type remains struct {
+// cleanup is what a waiter leaves.
+type cleanup struct {
 	queue *queue                 // the server counts its waiters, which are gone; nil: of none
 	id    string                 // of the place to remove; "": of readers
 	subs  [2]driver.Subscription // of a queue that has emptied
 }
 
-func (r remains) close() {
-	closeSubs(r.subs)
-	if r.queue != nil {
-		all, name := r.queue.all, r.queue.name
-		all.leaver.Leave(name, r.id, func() { all.tryAgain(name) })
+func (c cleanup) run() {
+	closeSubs(c.subs)
+	if c.queue != nil {
+		all, name := c.queue.all, c.queue.name
+		all.leaver.Leave(name, c.id, func() { all.tryAgain(name) })
 	}
 }
 
@@ -186,18 +186,18 @@ func (q *queue) wakeNewLeaders(w *waiter) {
 	}
 	if other := q.leader(!w.shared); other != nil && w.number < other.number && !q.all.strategy.ordered {
 		// If w was exclusive, it may have the lock: the other shared waiters wait for the leader's answer.
-		q.closed = q.closed || other.shared
+		q.sharedClosed = q.sharedClosed || other.shared
 		other.notify(locktrace.ByTurn)
 	}
-	if !w.shared && !q.closed && !q.all.strategy.ordered {
+	if !w.shared && !q.sharedClosed && !q.all.strategy.ordered {
 		q.wakeShared(w.number)
 	}
 }
 
-// open lets all shared waiters try that have no exclusive waiter ahead of them.
-func (q *queue) open() {
-	if q.closed {
-		q.closed = false
+// openShared lets all shared waiters try that have no exclusive waiter ahead of them.
+func (q *queue) openShared() {
+	if q.sharedClosed {
+		q.sharedClosed = false
 		q.wakeShared(0)
 	}
 }
@@ -240,16 +240,16 @@ func (q *queue) wakeLeaders(by locktrace.WakeReason) {
 	}
 }
 
-// granted records that a request of this process has acquired the lock: w, or one outside the queue
+// recordAcquire records that a request of this process has acquired the lock: w, or one outside the queue
 // if w is nil. alone says that nobody else can hold it. mu is held.
-func (q *queue) granted(lock *locker.Lock, note string, alone bool, w *waiter) {
+func (q *queue) recordAcquire(lock *locker.Lock, note string, alone bool, w *waiter) {
 	now := time.Now()
 	q.answers.answered(w, now)
 	q.endBaton(w, alone)
 	switch {
 	case !alone:
 		q.answers.latest = outcome{}
-		q.open()
+		q.openShared()
 	case w == nil || q.size > 1: // else nobody is there to know
 		held := &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}
 		q.learn(outcome{held: held, here: lock.Hold(), at: now}, w)
@@ -257,10 +257,10 @@ func (q *queue) granted(lock *locker.Lock, note string, alone bool, w *waiter) {
 	}
 }
 
-// released wakes the leaders after a release of lock here that found others. mu is held.
-func (q *queue) released(lock lease.Hold, others lease.Others) {
+// afterRelease wakes the leaders after a release of lock here that found others. mu is held.
+func (q *queue) afterRelease(lock lease.Hold, others lease.Others) {
 	now := time.Now()
-	q.freed(lock, now)
+	q.recordRelease(lock, now)
 	q.vacant = others == lease.OthersNone
 	if others == lease.OthersWoken && !q.all.strategy.fair {
 		q.turn = turn{others: true, began: now}
@@ -275,8 +275,8 @@ func (q *queue) heldByOther(lock lease.Hold) bool {
 	return here != nil && here != lock
 }
 
-// freed records that this process releases lock: it was held until now. mu is held.
-func (q *queue) freed(lock lease.Hold, now time.Time) {
+// recordRelease records that this process releases lock: it was held until now. mu is held.
+func (q *queue) recordRelease(lock lease.Hold, now time.Time) {
 	q.vacant = false
 	if was := q.answers.latest; was.here == lock || q.all.reenters && was.owner() != "" && was.owner() == lock.Owner() {
 		q.answers.latest = assumed(q.name, now)

@@ -37,9 +37,9 @@ type queues struct {
 	id       string // of the places at the server, one for each name
 	parked   map[string]*parkedSubscriptions
 
-	// places are until when this process may have a place at the server, of the names for which
+	// leftPlaces are until when this process may have a place at the server, of the names for which
 	// nobody waits any more.
-	places        map[string]time.Time
+	leftPlaces    map[string]time.Time
 	sweepPlacesAt int // how many there are when those that are over are removed
 
 	watch   sync.Once // makes Close set closing
@@ -51,7 +51,7 @@ func newQueues(inner locker.Locker) *queues {
 	return &queues{
 		leaver: leaver, reenters: reenters(inner), id: lease.NewToken(),
 		byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
-		places: map[string]time.Time{}, sweepPlacesAt: 64,
+		leftPlaces: map[string]time.Time{}, sweepPlacesAt: 64,
 	}
 }
 
@@ -75,7 +75,7 @@ func (qs *queues) learn(held *locker.ContentionError) {
 	for _, q := range qs.byName {
 		for i := range q.lines {
 			if w := q.lines[i].first; w != nil && !q.admits(w) {
-				q.closed = q.closed || w.shared
+				q.sharedClosed = q.sharedClosed || w.shared
 				w.notify(locktrace.ByTurn) // it leads now
 			}
 		}
@@ -95,7 +95,7 @@ func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone boo
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if q := qs.byName[lock.Name()]; q != nil {
-		q.granted(lock, note, alone, nil)
+		q.recordAcquire(lock, note, alone, nil)
 	}
 }
 

@@ -189,7 +189,7 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 	}
 	alone := a.wrap(lock)
 	if a.place != nil {
-		a.place.acquired(lock, a.req.Note, alone)
+		a.place.leaveAcquired(lock, a.req.Note, alone)
 	} else {
 		a.queues.acquiredOutsideQueue(lock, a.req.Note, alone)
 	}
@@ -283,7 +283,7 @@ func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }
 func (a *acquisition) setOutcome(o outcome, took time.Duration) {
 	a.last = o
 	if a.place != nil {
-		a.place.record(o, took)
+		a.place.recordOutcome(o, took)
 	}
 }
 

@@ -6,14 +6,14 @@ import "time"
 // functions of that.
 type view struct {
 	request
-	answers    answers
-	leads      bool      // the leader of its line is this waiter
-	admitted   bool      // it is shared, and no exclusive waiter is ahead of it
-	closed     bool      // of the shared waiters, only the leader tries
-	mayReenter bool      // its owner was said to hold the lock since its latest attempt began
-	quiet      time.Time // until then a leader makes no attempt that no release here wakes it for
-	reenters   bool      // the owner of a lock is granted it again
-	besideOwn  bool      // another request of its owner is in the queue
+	answers      answers
+	leads        bool      // the leader of its line is this waiter
+	admitted     bool      // it is shared, and no exclusive waiter is ahead of it
+	sharedClosed bool      // of the shared waiters, only the leader tries
+	mayReenter   bool      // its owner was said to hold the lock since its latest attempt began
+	quiet        time.Time // until then a leader makes no attempt that no release here wakes it for
+	reenters     bool      // the owner of a lock is granted it again
+	besideOwn    bool      // another request of its owner is in the queue
 }
 
 // view returns what w sees, but for besideOwn. mu is held.
@@ -21,7 +21,7 @@ func (w *waiter) view() view {
 	q := w.queue
 	v := view{
 		request: w.request, answers: q.answers, leads: w.leads(), admitted: w.shared && !w.left && q.admits(w),
-		closed: q.closed, mayReenter: w.mayReenter, reenters: q.all.reenters,
+		sharedClosed: q.sharedClosed, mayReenter: w.mayReenter, reenters: q.all.reenters,
 	}
 	if v.leads && !q.all.closing {
 		relies := w.waitsItsTurn() && v.answers.latest.here != nil && (q.placed || !q.all.strategy.fair)
@@ -47,7 +47,7 @@ func (v view) next(now time.Time, due bool, end time.Time) (next step, until tim
 	switch {
 	case v.leads && due && now.Before(v.quiet):
 		return stay, v.quiet
-	case v.leads && due, !v.leads && v.admitted && !v.closed:
+	case v.leads && due, !v.leads && v.admitted && !v.sharedClosed:
 		next = send
 	case !v.leads && v.mayReenter:
 		next = sendEarly

@@ -124,13 +124,13 @@ func (w *waiter) listening() *line {
 	return w.queue.line(w.shared && w.queue.all.strategy.ordered)
 }
 
-// record stores the outcome of w's attempt, which took the time took, for all waiters.
-func (w *waiter) record(o outcome, took time.Duration) {
+// recordOutcome stores the outcome of w's attempt, which took the time took, for all waiters.
+func (w *waiter) recordOutcome(o outcome, took time.Duration) {
 	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	q.learn(o, w)
-	q.closed = q.closed || w.shared
+	q.sharedClosed = q.sharedClosed || w.shared
 	if o.held == nil {
 		q.dropBaton(w)
 	} else {
@@ -141,8 +141,8 @@ func (w *waiter) record(o outcome, took time.Duration) {
 	q.answers.answered(w, now)
 }
 
-// acquired gives up w's place: it has the lock now. alone says that nobody else can hold it.
-func (w *waiter) acquired(lock *locker.Lock, note string, alone bool) {
+// leaveAcquired gives up w's place: it has the lock now. alone says that nobody else can hold it.
+func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
 	if alone && w.attempt != early && q.all.strategy.queues && !q.leftHere() { // an early one may be a re-entry
@@ -151,10 +151,10 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool) {
 	if w.placed && !w.shared {
 		q.placed = w.passesOn && q.all.strategy.fair
 	}
-	q.granted(lock, note, alone, w)
-	left := q.remove(w, true)
+	q.recordAcquire(lock, note, alone, w)
+	cleanup := q.remove(w, true)
 	q.all.mu.Unlock()
-	left.close()
+	cleanup.run()
 }
 
 // look returns the view of w. givesUp: with besideOwn, for which it looks at all waiters.
@@ -173,9 +173,9 @@ func (w *waiter) leave() {
 	}
 	q := w.queue
 	q.all.mu.Lock()
-	left := q.remove(w, false)
+	cleanup := q.remove(w, false)
 	q.all.mu.Unlock()
-	left.close()
+	cleanup.run()
 }
 
 // waiting returns the lease.Waiting for an attempt of w. until is the end of its acquire.
