@@ -24,8 +24,8 @@ type outcome struct {
 	others  bool // it is of an attempt of another request
 }
 
-// assumed is the outcome that name is held by another, though no answer says so.
-func assumed(name string, now time.Time) outcome {
+// assumedHeld is the outcome that name is held by another, though no answer says so.
+func assumedHeld(name string, now time.Time) outcome {
 	return outcome{held: &locker.ContentionError{Name: name}, assumed: true, at: now}
 }
 
@@ -81,9 +81,9 @@ func (h history) add(err error, refused bool, began time.Time) history {
 	return h
 }
 
-// maySee reports whether o, of an attempt of another request, may be a refusal by what an attempt
+// mayHaveCaused reports whether o, of an attempt of another request, may be a refusal by what an attempt
 // of unknown outcome left.
-func (h history) maySee(o outcome) bool { return h.unknown && o.at.After(h.since) }
+func (h history) mayHaveCaused(o outcome) bool { return h.unknown && o.at.After(h.since) }
 
 // report returns o as the error of the request whose history is h: ErrUnknownOutcome is about that
 // request's own attempts, and ErrNotSent does not match if it may have sent something unresolved.
@@ -115,9 +115,9 @@ func contention(name string, err error) *locker.ContentionError {
 	return nil
 }
 
-// safe reports whether err proves that nothing ran, neither in this send nor in an earlier one of
+// nothingRan reports whether err proves that nothing ran, neither in this send nor in an earlier one of
 // the same attempt.
-func safe(err error) bool {
+func nothingRan(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
 }
 

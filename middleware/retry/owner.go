@@ -18,10 +18,10 @@ func reenters(l locker.Locker) bool {
 	return ok && r.Reenters()
 }
 
-// learn stores o, the outcome of an attempt of w, or, if w is nil, of one outside the queue. If o
+// setLatest stores o, the outcome of an attempt of w, or, if w is nil, of one outside the queue. If o
 // names another owner than the outcome before, the other waiters of that owner try before their
 // turn. mu is held.
-func (q *queue) learn(o outcome, w *waiter) {
+func (q *queue) setLatest(o outcome, w *waiter) {
 	before, owner := q.answers.latest.owner(), o.owner()
 	q.answers.latest = o
 	if !q.all.reenters || owner == "" || owner == before {
@@ -35,28 +35,28 @@ func (q *queue) learn(o outcome, w *waiter) {
 	}
 }
 
-// question is when a waiter has the leaders try, to learn whether its owner holds the lock. An answer
-// after since will do. The zero question is none.
-type question struct{ at, since time.Time }
+// ownerCheck is when a waiter has the leaders try, to learn whether its owner holds the lock. An answer
+// after since will do. The zero ownerCheck is none.
+type ownerCheck struct{ at, since time.Time }
 
-// question returns the question of w at its entry: its owner may have acquired the lock in another
+// planOwnerCheck returns the ownerCheck of w at its entry: its owner may have acquired the lock in another
 // process since the latest answer.
-func (w *waiter) question(now time.Time) question {
+func (w *waiter) planOwnerCheck(now time.Time) ownerCheck {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	switch {
 	case w.mayReenter, w.leads(), q.answers.latest.heldHere(now):
-		return question{}
+		return ownerCheck{}
 	case q.answers.latest.at.IsZero(): // the first answer is on its way
-		return question{now.Add(ownerPoll), now}
+		return ownerCheck{now.Add(ownerPoll), now}
 	default:
-		return question{latest(now, q.answers.latest.at.Add(ownerPoll)), now}
+		return ownerCheck{later(now, q.answers.latest.at.Add(ownerPoll)), now}
 	}
 }
 
-// ask makes the leaders try, unless one has been answered since.
-func (w *waiter) ask(since time.Time) {
+// checkOwner makes the leaders try, unless one has been answered since.
+func (w *waiter) checkOwner(since time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -65,9 +65,9 @@ func (w *waiter) ask(since time.Time) {
 	}
 }
 
-// besideItsOwner reports whether another request of w's owner is in the queue. It may have acquired the
+// ownerQueued reports whether another request of w's owner is in the queue. It may have acquired the
 // lock, so that w waits for its own owner. mu is held.
-func (w *waiter) besideItsOwner() bool {
+func (w *waiter) ownerQueued() bool {
 	if w.owner == "" || !w.queue.all.reenters {
 		return false
 	}
@@ -79,9 +79,9 @@ func (w *waiter) besideItsOwner() bool {
 	return false
 }
 
-// ownedBy reports whether o says that the request's own owner holds the lock. That is no refusal
+// ownerHolds reports whether o says that the request's own owner holds the lock. That is no refusal
 // of it if the strategy is reentrant.
-func (r request) ownedBy(o outcome) bool { return r.owner != "" && r.owner == o.owner() }
+func (r request) ownerHolds(o outcome) bool { return r.owner != "" && r.owner == o.owner() }
 
 // mayBeHolder reports whether an unanswered attempt of the waiter may be the holder that o is about,
 // or hold the lock beside it: o names the waiter's owner, or nobody.
@@ -96,7 +96,7 @@ func (v view) mayBeHolder(o outcome) bool {
 	}
 }
 
-func latest(a, b time.Time) time.Time {
+func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -61,7 +61,7 @@ func (qs *queues) enter(r request, now time.Time) (w *waiter, ahead int, listens
 	q.size++
 	line := q.line(r.shared)
 	*w = waiter{queue: q, number: q.entered, request: r, ahead: line.last}
-	w.mayReenter = qs.reenters && r.ownedBy(q.answers.latest)
+	w.mayReenter = qs.reenters && r.ownerHolds(q.answers.latest)
 	if line.last == nil {
 		line.first = w
 	} else {
@@ -252,7 +252,7 @@ func (q *queue) recordAcquire(lock *locker.Lock, note string, alone bool, w *wai
 		q.openShared()
 	case w == nil || q.size > 1: // else nobody is there to know
 		held := &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}
-		q.learn(outcome{held: held, here: lock.Hold(), at: now}, w)
+		q.setLatest(outcome{held: held, here: lock.Hold(), at: now}, w)
 		q.vacant = false
 	}
 }
@@ -279,7 +279,7 @@ func (q *queue) heldByOther(lock lease.Hold) bool {
 func (q *queue) recordRelease(lock lease.Hold, now time.Time) {
 	q.vacant = false
 	if was := q.answers.latest; was.here == lock || q.all.reenters && was.owner() != "" && was.owner() == lock.Owner() {
-		q.answers.latest = assumed(q.name, now)
+		q.answers.latest = assumedHeld(q.name, now)
 		q.answers.latest.held.Owner, q.answers.latest.held.Note = was.held.Owner, was.held.Note
 	}
 }

@@ -64,8 +64,8 @@ type strategy struct {
 	ordered bool
 }
 
-// learn keeps what a refusal says of the strategy. mu is held.
-func (qs *queues) learn(held *locker.ContentionError) {
+// learnStrategy keeps what a refusal says of the strategy. mu is held.
+func (qs *queues) learnStrategy(held *locker.ContentionError) {
 	if held.Queue {
 		qs.strategy.queues, qs.strategy.fair = true, held.Fair
 	}
@@ -104,7 +104,7 @@ func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone boo
 func (qs *queues) known(name string, now time.Time) (o outcome, outage time.Duration) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	o = assumed(name, now)
+	o = assumedHeld(name, now)
 	q := qs.byName[name]
 	if q == nil {
 		return o, 0

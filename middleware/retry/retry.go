@@ -75,13 +75,13 @@ type acquisition struct {
 	listened bool      // the latest attempt was of a waiter that listens
 	began    time.Time // of the wait that is traced; zero: there is none
 
-	attempts int
-	sent     time.Time // when the latest attempt began
-	history  history   // of the attempts
-	last     outcome   // of the latest attempt that had one
-	policy   backoff.BackOff
-	pollAt   time.Time // the end of the policy's pause
-	question question  // of a waiter that does not lead
+	attempts   int
+	sent       time.Time // when the latest attempt began
+	history    history   // of the attempts
+	last       outcome   // of the latest attempt that had one
+	policy     backoff.BackOff
+	pollAt     time.Time  // the end of the policy's pause
+	ownerCheck ownerCheck // of a waiter that does not lead
 }
 
 // queue acquires in its turn, or before it if its owner holds the lock.
@@ -95,7 +95,7 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 	a.place, a.ahead, a.waiting = place, ahead, waited || listens // or the name was contended a moment ago
 	defer place.leave()
 	if ahead > 0 && a.queues.reenters && place.owner != "" {
-		a.question = place.question(now)
+		a.ownerCheck = place.planOwnerCheck(now)
 	}
 	next, entered := send, true
 	for ; ; entered, now = false, time.Now() {
@@ -176,7 +176,7 @@ func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error)
 	now := time.Now()
 	err = a.judge(failed, now.Sub(a.sent), now)
 	if early && err == nil && a.last.held == nil {
-		a.question = question{a.pollAt, now}
+		a.ownerCheck = ownerCheck{a.pollAt, now}
 	}
 	return nil, err == nil, err
 }
@@ -215,7 +215,7 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 		return a.cutOff(err, now)
 	default:
 		a.setOutcome(outcome{err: bare(err), at: now}, took)
-		if a.cfg.FailFast || a.resuming() && !safe(err) {
+		if a.cfg.FailFast || a.resuming() && !nothingRan(err) {
 			return wrap(a.req, a.history.report(outcome{err: err}, now))
 		}
 	}

@@ -13,10 +13,10 @@ type view struct {
 	mayReenter   bool      // its owner was said to hold the lock since its latest attempt began
 	quiet        time.Time // until then a leader makes no attempt that no release here wakes it for
 	reenters     bool      // the owner of a lock is granted it again
-	besideOwn    bool      // another request of its owner is in the queue
+	ownerQueued  bool      // another request of its owner is in the queue
 }
 
-// view returns what w sees, but for besideOwn. mu is held.
+// view returns what w sees, but for ownerQueued. mu is held.
 func (w *waiter) view() view {
 	q := w.queue
 	v := view{
@@ -69,12 +69,12 @@ func (v view) next(now time.Time, due bool, end time.Time) (next step, until tim
 func (v view) latest(own outcome, h history, ahead int, now time.Time) outcome {
 	known := v.answers.latest
 	switch {
-	case v.reenters && v.ownedBy(known):
-	case h.maySee(known) && v.mayBeHolder(known):
+	case v.reenters && v.ownerHolds(known):
+	case h.mayHaveCaused(known) && v.mayBeHolder(known):
 	case known.at.After(own.at):
 		return known
-	case own.at.IsZero() && ahead > 0 && !v.leads && !v.admitted && !h.unknown && !v.besideOwn:
-		return assumed(v.name, now)
+	case own.at.IsZero() && ahead > 0 && !v.leads && !v.admitted && !h.unknown && !v.ownerQueued:
+		return assumedHeld(v.name, now)
 	}
 	return own
 }

@@ -198,7 +198,7 @@ func TestLatest(t *testing.T) {
 		{"nothing is known, it entered first", view{}, outcome{}, history{}, 0, none},
 		{"nothing is known, others are ahead", view{}, outcome{}, history{}, 1, held},
 		{"nothing is known, a reader that may try", view{admitted: true}, outcome{}, history{}, 1, none},
-		{"nothing is known, its owner is ahead", view{besideOwn: true}, outcome{}, history{}, 1, none},
+		{"nothing is known, its owner is ahead", view{ownerQueued: true}, outcome{}, history{}, 1, none},
 		{"nothing is known but that its attempt is open", view{}, outcome{}, unknown, 1, none},
 		{"the queue's is later", view{answers: answers{latest: refusal("", 1)}}, refusal("", 2), history{}, 0, queue},
 		{"its own is later", view{answers: answers{latest: refusal("", 2)}}, refusal("", 1), history{}, 0, own},

@@ -40,8 +40,8 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 		}
 		by, due = a.wakeUp(e), true
 		if !e.leads && !e.until.IsZero() && !time.Now().Before(e.until) {
-			a.place.ask(a.question.since)
-			a.question = question{}
+			a.place.checkOwner(a.ownerCheck.since)
+			a.ownerCheck = ownerCheck{}
 		}
 		if a.ctx.Err() != nil {
 			return stay, a.giveUp(ended(a.ctx, a.caller))
@@ -65,7 +65,7 @@ type expected struct {
 func (a *acquisition) expect(until time.Time, by locktrace.WakeReason, end time.Time) (e expected) {
 	a.watchClose()
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
-		e.until = a.question.at
+		e.until = a.ownerCheck.at
 		return e
 	}
 	if e.due = !until.IsZero(); e.due {

@@ -129,13 +129,13 @@ func (w *waiter) recordOutcome(o outcome, took time.Duration) {
 	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	q.learn(o, w)
+	q.setLatest(o, w)
 	q.sharedClosed = q.sharedClosed || w.shared
 	if o.held == nil {
 		q.dropBaton(w)
 	} else {
 		q.answers.addRefusal(took)
-		q.all.learn(o.held)
+		q.all.learnStrategy(o.held)
 		q.recordRefusal(w)
 	}
 	q.answers.answered(w, now)
@@ -157,12 +157,12 @@ func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 	cleanup.run()
 }
 
-// look returns the view of w. givesUp: with besideOwn, for which it looks at all waiters.
+// look returns the view of w. givesUp: with ownerQueued, for which it looks at all waiters.
 func (w *waiter) look(givesUp bool) view {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	v := w.view()
-	v.besideOwn = givesUp && w.besideItsOwner()
+	v.ownerQueued = givesUp && w.ownerQueued()
 	return v
 }
 
