@@ -33,8 +33,8 @@ type Config struct {
 	// a lease. It keeps processes that are woken at the same time from colliding, which matters if
 	// concurrent attempts can all fail. If a refusal asks for more (ContentionError.Jitter, as of
 	// strategies/redlock), that applies. Default: 0, no delay but what refusals ask for.
-	WakeJitter     time.Duration
-	pollsByDefault bool // there is no Policy
+	WakeJitter time.Duration
+	noPolicy   bool // there is no Policy
 }
 
 // The default policy.
@@ -64,7 +64,7 @@ func New(cfg Config) (locker.Middleware, error) {
 			"a positive duration, or 0 for no delay")
 	}
 	if cfg.Policy == nil {
-		cfg.Policy, cfg.pollsByDefault = defaultPolicy, true
+		cfg.Policy, cfg.noPolicy = defaultPolicy, true
 	}
 	return func(inner locker.Locker) locker.Locker {
 		return &retrier{inner: inner, cfg: cfg, queues: newQueues(inner)}

@@ -41,7 +41,7 @@ func (e *giveUpError) Error() string {
 	if outcome != nil {
 		b.WriteString(outcome.Error())
 		switch reported, is := e.outcome.(*reportedError); { //nolint:errorlint // made by report
-		case is && reported.adds():
+		case is && reported.addsUnknown():
 			b.WriteString("; the outcome of an earlier attempt is unknown")
 		case e.before != nil && errors.Is(e.outcome, locker.ErrUnknownOutcome):
 			b.WriteString("; the outcome of the last attempt is unknown")
@@ -135,8 +135,8 @@ func (e *reportedError) Is(target error) bool {
 // As finds what is in the error.
 func (e *reportedError) As(target any) bool { return errors.As(e.err, target) }
 
-// adds reports whether the text does not say that the outcome is unknown.
-func (e *reportedError) adds() bool {
+// addsUnknown reports whether the text does not say that the outcome is unknown.
+func (e *reportedError) addsUnknown() bool {
 	return e.unknown && !errors.Is(e.err, locker.ErrUnknownOutcome)
 }
 
@@ -163,9 +163,9 @@ func (r *retrier) GaveUp(name string, began time.Time, why error) error {
 	return &giveUpError{outcome: history{}.report(known, now), why: why, waited: now.Sub(began)}
 }
 
-// expire waits for the end of ctx, whose time is over, and says why it ended. Those behind in the
+// awaitEnd waits for the end of ctx, whose time is over, and says why it ended. Those behind in the
 // queue need not wait for that.
-func (a *acquisition) expire() error {
+func (a *acquisition) awaitEnd() error {
 	if a.place != nil {
 		a.place.leave()
 	}

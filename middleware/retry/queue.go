@@ -115,7 +115,7 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	if w.shared && line.first == nil {
 		q.sharedClosed = false
 		if !acquired && q.all.strategy.ordered {
-			c.subs[1] = line.subscription.drop() // the server would count a reader here
+			c.subs[1] = line.subscription.detach() // the server would count a reader here
 		}
 	}
 	if first {

@@ -42,9 +42,9 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	case req.NoWait:
 		return a.once()
 	case a.resuming():
-		return a.repeat()
+		return a.outsideQueue()
 	default:
-		return a.queue()
+		return a.inQueue()
 	}
 }
 
@@ -71,9 +71,9 @@ type acquisition struct {
 	place  *waiter // in the queue; nil for what does not queue
 	ahead  int     // how many were when it entered
 
-	waiting  bool      // the strategy knows it
-	listened bool      // the latest attempt was of a waiter that listens
-	began    time.Time // of the wait that is traced; zero: there is none
+	announced  bool      // the strategy knows it
+	subscribed bool      // the latest attempt was of a waiter that listens
+	waitBegan  time.Time // of the wait that is traced; zero: there is none
 
 	attempts   int
 	sent       time.Time // when the latest attempt began
@@ -84,15 +84,15 @@ type acquisition struct {
 	ownerCheck ownerCheck // of a waiter that does not lead
 }
 
-// queue acquires in its turn, or before it if its owner holds the lock.
-func (a *acquisition) queue() (*locker.Lock, error) {
+// inQueue acquires in its turn, or before it if its owner holds the lock.
+func (a *acquisition) inQueue() (*locker.Lock, error) {
 	now := a.start
 	w, waited := lease.WaitingFrom(a.ctx)
 	if waited = waited && w.ID == "" && !w.Quorum; waited { // before the request came here
 		a.start = w.Since
 	}
 	place, ahead, listens := a.queues.enter(request{a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner()}, now)
-	a.place, a.ahead, a.waiting = place, ahead, waited || listens // or the name was contended a moment ago
+	a.place, a.ahead, a.announced = place, ahead, waited || listens // or the name was contended a moment ago
 	defer place.leave()
 	if ahead > 0 && a.queues.reenters && place.owner != "" {
 		a.ownerCheck = place.planOwnerCheck(now)
@@ -108,7 +108,7 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 		if next == sendOutside {
 			place.leave()
 			a.place = nil
-			return a.repeat()
+			return a.outsideQueue()
 		}
 		lock, again, err := a.try(next == sendEarly)
 		if !again {
@@ -117,8 +117,8 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 	}
 }
 
-// repeat tries until an attempt is final, outside the queue.
-func (a *acquisition) repeat() (*locker.Lock, error) {
+// outsideQueue tries until an attempt is final, outside the queue.
+func (a *acquisition) outsideQueue() (*locker.Lock, error) {
 	for {
 		a.sent = time.Now()
 		lock, again, err := a.try(false)
@@ -199,20 +199,20 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 // judge processes the error of an attempt that took the time took. It returns the acquire's error,
 // or nil to try again.
 func (a *acquisition) judge(err error, took time.Duration, now time.Time) error {
-	over := a.over(now)
+	over := a.expired(now)
 	held := contention(a.req.Name, err)
 	a.history = a.history.add(err, held != nil, now.Add(-took))
 	switch {
-	case a.lasting(err, held != nil):
+	case a.permanent(err, held != nil):
 		return wrap(a.req, a.history.report(outcome{err: err}, now))
 	case held != nil:
 		a.setOutcome(outcome{held: held, at: now}, took)
-		a.waiting = true
+		a.announced = true
 		if nested := a.nestedError(held); nested != nil {
 			return nested
 		}
 	case over:
-		return a.cutOff(err, now)
+		return a.cutOffError(err, now)
 	default:
 		a.setOutcome(outcome{err: bare(err), at: now}, took)
 		if a.cfg.FailFast || a.resuming() && !nothingRan(err) {
@@ -221,18 +221,18 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 	}
 	switch {
 	case over:
-		return a.giveUpWith(a.last, outcome{}, a.expire())
+		return a.giveUpWith(a.last, outcome{}, a.awaitEnd())
 	case a.attempts == a.cfg.MaxAttempts:
 		return a.giveUp(errMaxAttempts)
 	}
-	return a.pace(now)
+	return a.planPause(now)
 }
 
-// cutOff returns the acquire's error where an attempt failed with err when time was over. It is not
+// cutOffError returns the acquire's error where an attempt failed with err when time was over. It is not
 // recorded for others: our ctx caused it.
-func (a *acquisition) cutOff(err error, now time.Time) error {
+func (a *acquisition) cutOffError(err error, now time.Time) error {
 	known := a.known(now) // while the place in the queue is still ours
-	why := a.expire()
+	why := a.awaitEnd()
 	var before outcome
 	if ended, cause := a.ctx.Err(), context.Cause(a.ctx); replaces(known, err, ended, cause) {
 		if consistsOf(err, ended, cause) && known.err != nil {
@@ -243,15 +243,15 @@ func (a *acquisition) cutOff(err error, now time.Time) error {
 	return a.giveUpWith(known, before, why)
 }
 
-// over reports whether time is over. A client's own timer may have noticed it before ctx.
-func (a *acquisition) over(now time.Time) bool {
+// expired reports whether time is over. A client's own timer may have noticed it before ctx.
+func (a *acquisition) expired(now time.Time) bool {
 	end, bounded := a.ctx.Deadline()
 	return a.ctx.Err() != nil || bounded && !now.Before(end)
 }
 
-// lasting reports whether err is an answer that another attempt would only repeat. An acquire that
+// permanent reports whether err is an answer that another attempt would only repeat. An acquire that
 // lost its lock before it had it may try again; a resume may not.
-func (a *acquisition) lasting(err error, refused bool) bool {
+func (a *acquisition) permanent(err error, refused bool) bool {
 	notHeld := errors.Is(err, locker.ErrNotHeld)
 	if errors.Is(err, locker.ErrNested) {
 		return true
@@ -268,12 +268,12 @@ func (a *acquisition) attemptContext(early bool) context.Context {
 	switch {
 	case early:
 		return lease.WithoutWaiting(a.ctx)
-	case !a.waiting || a.place == nil:
+	case !a.announced || a.place == nil:
 		return a.ctx
 	}
 	until, _ := a.ctx.Deadline()
 	w := a.place.waiting(until)
-	a.listened = w.Subscribed
+	a.subscribed = w.Subscribed
 	return lease.WithWaiting(a.ctx, w)
 }
 
@@ -293,7 +293,7 @@ func (a *acquisition) known(now time.Time) outcome {
 	if a.place == nil {
 		return a.last
 	}
-	v := a.place.look(true)
+	v := a.place.currentView(true)
 	known := v.latest(a.last, a.history, a.ahead, now)
 	known = a.orOutage(known, v.answers.outage(known, now), now)
 	known.others = known.at != a.last.at
@@ -320,8 +320,8 @@ func (r *retrier) server(known outcome) string {
 	return ""
 }
 
-// pace asks the policy for the next pause, unless the present one is not over.
-func (a *acquisition) pace(now time.Time) error {
+// planPause asks the policy for the next pause, unless the present one is not over.
+func (a *acquisition) planPause(now time.Time) error {
 	if a.policy == nil {
 		if a.policy = a.cfg.Policy(); a.policy == nil {
 			return wrap(a.req, driver.Invalid("retry.Config.Policy", "it returned nil",

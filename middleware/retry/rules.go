@@ -11,7 +11,7 @@ type view struct {
 	admitted     bool      // it is shared, and no exclusive waiter is ahead of it
 	sharedClosed bool      // of the shared waiters, only the leader tries
 	mayReenter   bool      // its owner was said to hold the lock since its latest attempt began
-	quiet        time.Time // until then a leader makes no attempt that no release here wakes it for
+	quietUntil   time.Time // until then a leader makes no attempt that no release here wakes it for
 	reenters     bool      // the owner of a lock is granted it again
 	ownerQueued  bool      // another request of its owner is in the queue
 }
@@ -25,7 +25,7 @@ func (w *waiter) view() view {
 	}
 	if v.leads && !q.all.closing {
 		relies := w.waitsItsTurn() && v.answers.latest.here != nil && (q.placed || !q.all.strategy.fair)
-		v.quiet = q.turn.quietUntil(relies)
+		v.quietUntil = q.turn.quietUntil(relies)
 	}
 	return v
 }
@@ -45,8 +45,8 @@ const (
 // reason to send. end is the end of the waiter's ctx.
 func (v view) next(now time.Time, due bool, end time.Time) (next step, until time.Time) {
 	switch {
-	case v.leads && due && now.Before(v.quiet):
-		return stay, v.quiet
+	case v.leads && due && now.Before(v.quietUntil):
+		return stay, v.quietUntil
 	case v.leads && due, !v.leads && v.admitted && !v.sharedClosed:
 		next = send
 	case !v.leads && v.mayReenter:

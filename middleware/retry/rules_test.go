@@ -149,8 +149,8 @@ func TestNextStep(t *testing.T) {
 	}{
 		{"a leader without a reason", view{leads: true}, false, 0, stay, 0},
 		{"a leader with a reason", view{leads: true}, true, 0, send, 0},
-		{"a leader, while another process has its turn", view{leads: true, quiet: now.Add(1)}, true, 0, stay, 1},
-		{"a leader, after that", view{leads: true, quiet: now}, true, 0, send, 0},
+		{"a leader, while another process has its turn", view{leads: true, quietUntil: now.Add(1)}, true, 0, stay, 1},
+		{"a leader, after that", view{leads: true, quietUntil: now}, true, 0, send, 0},
 		{"a leader whose owner holds it", view{leads: true, mayReenter: true}, false, 0, stay, 0},
 		{"one behind", view{}, true, 0, stay, 0},
 		{"one behind whose owner holds it", view{mayReenter: true}, false, 0, sendEarly, 0},

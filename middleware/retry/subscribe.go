@@ -21,7 +21,7 @@ type subscription struct {
 	wake      <-chan struct{}    // sub's
 	cancel    context.CancelFunc // ends the Subscribe under way; nil: none is
 	notBefore time.Time          // no Subscribe begins
-	refused   driver.Channel     // its Subscribe failed for good
+	failed    driver.Channel     // its Subscribe failed for good
 }
 
 // subscribe makes w's queue subscribe to the channel that held names, unless it has. Subscribe runs
@@ -43,13 +43,13 @@ func (w *waiter) beginSubscribing(ctx context.Context, held *locker.ContentionEr
 	if held.Queue {
 		channel = channel.For(q.all.id)
 	}
-	at, now := &w.listening().subscription, time.Now()
+	at, now := &w.subscribedLine().subscription, time.Now()
 	if *at == nil {
 		*at = new(subscription)
 	}
 	h := *at
 	there := h.sub != nil && h.channel == channel
-	if there || h.cancel != nil || h.refused == channel || now.Before(h.notBefore) {
+	if there || h.cancel != nil || h.failed == channel || now.Before(h.notBefore) {
 		return nil
 	}
 	old, h.sub, h.wake = h.sub, nil, nil
@@ -84,7 +84,7 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 		h.sub, h.wake = sub, wake
 		q.wakeLeaders(locktrace.BySubscription)
 	case !driver.Transient(err):
-		h.refused = channel
+		h.failed = channel
 	}
 	q.all.mu.Unlock()
 }
@@ -95,16 +95,16 @@ func (h *subscription) made() bool { return h != nil && h.sub != nil }
 // underWay reports whether a Subscribe is under way.
 func (h *subscription) underWay() bool { return h != nil && h.cancel != nil }
 
-// released gets a value for each message; nil: h is not made.
-func (h *subscription) released() <-chan struct{} {
+// messages gets a value for each message; nil: h is not made.
+func (h *subscription) messages() <-chan struct{} {
 	if h == nil {
 		return nil
 	}
 	return h.wake
 }
 
-// drop returns the subscription, if any, to be closed without mu. The next waiter subscribes at once.
-func (h *subscription) drop() driver.Subscription {
+// detach returns the subscription, if any, to be closed without mu. The next waiter subscribes at once.
+func (h *subscription) detach() driver.Subscription {
 	if h == nil {
 		return nil
 	}

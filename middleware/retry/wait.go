@@ -14,7 +14,7 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locktrace.ByTurn
 	for ; ; now = time.Now() {
-		traced := !a.began.IsZero() // then a callback runs before the attempt begins
+		traced := !a.waitBegan.IsZero() // then a callback runs before the attempt begins
 		next, until := a.place.next(now, due, !traced, end)
 		switch next {
 		case stay:
@@ -22,24 +22,24 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 				return sendOutside, nil
 			}
 		case outOfTime:
-			return stay, a.giveUp(a.expire())
+			return stay, a.giveUp(a.awaitEnd())
 		default:
 			if traced {
 				a.traceWoken(by)
-				a.waiting = a.waiting || next == send
+				a.announced = a.announced || next == send
 				now = time.Now() // the callback may have taken long
 				a.place.beginAt(next, now)
 			}
 			a.sent = now
 			return next, nil
 		}
-		e := a.expect(until, by, end)
-		if a.began.IsZero() {
-			a.began = now
-			a.traceWaiting(e.info(a, now))
+		p := a.planWait(until, by, end)
+		if a.waitBegan.IsZero() {
+			a.waitBegan = now
+			a.traceWaiting(p.info(a, now))
 		}
-		by, due = a.wakeUp(e), true
-		if !e.leads && !e.until.IsZero() && !time.Now().Before(e.until) {
+		by, due = a.awaitWakeUp(p), true
+		if !p.leads && !p.until.IsZero() && !time.Now().Before(p.until) {
 			a.place.checkOwner(a.ownerCheck.since)
 			a.ownerCheck = ownerCheck{}
 		}
@@ -49,8 +49,8 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	}
 }
 
-// expected is what a waiter waits for.
-type expected struct {
+// waitPlan is what a waiter waits for.
+type waitPlan struct {
 	wake     <-chan locktrace.WakeReason
 	released <-chan struct{} // nil: there is no subscription
 	leads    bool
@@ -60,53 +60,53 @@ type expected struct {
 	tooLate  bool // to ask then
 }
 
-// expect says what to wait for. Only a leader tries again without a wake-up: at until if it was woken
+// planWait says what to wait for. Only a leader tries again without a wake-up: at until if it was woken
 // for the reason by before, or else at a time of its own.
-func (a *acquisition) expect(until time.Time, by locktrace.WakeReason, end time.Time) (e expected) {
+func (a *acquisition) planWait(until time.Time, by locktrace.WakeReason, end time.Time) (p waitPlan) {
 	a.watchClose()
-	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
-		e.until = a.ownerCheck.at
-		return e
+	if p.wake, p.released, p.leads = a.place.listen(); !p.leads {
+		p.until = a.ownerCheck.at
+		return p
 	}
-	if e.due = !until.IsZero(); e.due {
-		e.until, e.by = until, by
-		return e
+	if p.due = !until.IsZero(); p.due {
+		p.until, p.by = until, by
+		return p
 	}
-	e.until, e.by = a.nextPoll()
+	p.until, p.by = a.nextPoll()
 	if a.last.held != nil {
 		a.place.subscribe(a.ctx, a.last.held)
-		e.wake, e.released, _ = a.place.listen()
-		e.tooLate = a.place.look(false).answers.tooLate(e.until, end, 2)
+		p.wake, p.released, _ = a.place.listen()
+		p.tooLate = a.place.currentView(false).answers.tooLate(p.until, end, 2)
 	}
-	return e
+	return p
 }
 
-func (e expected) info(a *acquisition, now time.Time) locktrace.WaitingInfo {
-	info := locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), Subscribed: e.released != nil,
+func (p waitPlan) info(a *acquisition, now time.Time) locktrace.WaitingInfo {
+	info := locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), Subscribed: p.released != nil,
 		Err: a.last.error(now)}
-	if !e.until.IsZero() {
-		info.For = e.until.Sub(now)
+	if !p.until.IsZero() {
+		info.For = p.until.Sub(now)
 	}
-	if !e.leads {
+	if !p.leads {
 		info.Queued = a.ahead
 	}
 	return info
 }
 
-// wakeUp waits for what is expected, and for the jitter behind it, or for the end of ctx.
-func (a *acquisition) wakeUp(e expected) (by locktrace.WakeReason) {
+// awaitWakeUp waits for what is expected, and for the jitter behind it, or for the end of ctx.
+func (a *acquisition) awaitWakeUp(p waitPlan) (by locktrace.WakeReason) {
 	var tick <-chan time.Time
-	if !e.until.IsZero() && !e.tooLate {
-		timer := time.NewTimer(time.Until(e.until))
+	if !p.until.IsZero() && !p.tooLate {
+		timer := time.NewTimer(time.Until(p.until))
 		defer timer.Stop()
 		tick = timer.C
 	}
 	select {
-	case by = <-e.wake:
-	case <-e.released:
+	case by = <-p.wake:
+	case <-p.released:
 		by = locktrace.ByRelease
 	case <-tick:
-		if by = e.by; e.due {
+		if by = p.by; p.due {
 			return by
 		}
 	case <-a.ctx.Done():
@@ -126,7 +126,7 @@ func (a *acquisition) pause() error {
 	if a.ctx.Err() != nil {
 		return a.giveUp(ended(a.ctx, a.caller))
 	}
-	a.began = began
+	a.waitBegan = began
 	a.traceWoken(locktrace.ByBackoff)
 	return nil
 }
@@ -167,7 +167,7 @@ func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 // has a place at the server, and listens.
 func (a *acquisition) pollsRarely() bool {
 	held := a.last.held
-	return a.cfg.pollsByDefault && held.Queue && !held.Foreign && a.listened
+	return a.cfg.noPolicy && held.Queue && !held.Foreign && a.subscribed
 }
 
 // wakeJitter is the Config's, or what the refusal asks for where that is more.
@@ -186,11 +186,11 @@ func (a *acquisition) traceWaiting(info locktrace.WaitingInfo) {
 
 // traceWoken ends the wait that is traced, if there is one.
 func (a *acquisition) traceWoken(by locktrace.WakeReason) {
-	if a.began.IsZero() {
+	if a.waitBegan.IsZero() {
 		return
 	}
-	began := a.began
-	a.began = time.Time{}
+	began := a.waitBegan
+	a.waitBegan = time.Time{}
 	if t := locktrace.From(a.ctx); t != nil && t.Woken != nil {
 		t.Woken(a.ctx, locktrace.WokenInfo{Name: a.req.Name, Mode: a.req.Mode.String(), By: by,
 			Waited: time.Since(began)})

@@ -14,11 +14,11 @@ type waiter struct {
 	ahead, behind *waiter // in its line
 	number        int
 	request
-	mayReenter bool    // its owner was said to hold the lock since its latest attempt began
-	attempt    attempt // that is in flight
-	placed     bool    // one of its attempts asked for a place at the server
-	passesOn   bool    // its latest attempt asked to pass that on to the next waiter
-	left       bool
+	mayReenter  bool    // its owner was said to hold the lock since its latest attempt began
+	attempt     attempt // that is in flight
+	placed      bool    // one of its attempts asked for a place at the server
+	passesPlace bool    // its latest attempt asked to pass that on to the next waiter
+	left        bool
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is
 	// first woken: one that gets its lock at the first attempt has none.
 	wake chan locktrace.WakeReason
@@ -83,7 +83,7 @@ func (w *waiter) begin(s step, now time.Time) {
 	default:
 	}
 	select {
-	case <-w.subscription().released():
+	case <-w.subscription().messages():
 	default:
 	}
 	q.giveBaton(w)
@@ -92,12 +92,12 @@ func (w *waiter) begin(s step, now time.Time) {
 // notify puts by into w's channel unless there is a reason already.
 func (w *waiter) notify(by locktrace.WakeReason) {
 	select {
-	case w.channel() <- by:
+	case w.wakeChannel() <- by:
 	default:
 	}
 }
 
-func (w *waiter) channel() chan locktrace.WakeReason {
+func (w *waiter) wakeChannel() chan locktrace.WakeReason {
 	if w.wake == nil {
 		w.wake = make(chan locktrace.WakeReason, 1)
 	}
@@ -111,16 +111,16 @@ func (w *waiter) listen() (wake <-chan locktrace.WakeReason, released <-chan str
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	if leads = w.leads(); leads {
-		released = w.subscription().released()
+		released = w.subscription().messages()
 	}
-	return w.channel(), released, leads
+	return w.wakeChannel(), released, leads
 }
 
 // subscription is the one that w has as a leader. mu is held.
-func (w *waiter) subscription() *subscription { return w.listening().subscription }
+func (w *waiter) subscription() *subscription { return w.subscribedLine().subscription }
 
-// listening returns the line whose subscription w has as a leader. mu is held.
-func (w *waiter) listening() *line {
+// subscribedLine returns the line whose subscription w has as a leader. mu is held.
+func (w *waiter) subscribedLine() *line {
 	return w.queue.line(w.shared && w.queue.all.strategy.ordered)
 }
 
@@ -149,7 +149,7 @@ func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 		q.turn = turn{began: now, last: q.entered}
 	}
 	if w.placed && !w.shared {
-		q.placed = w.passesOn && q.all.strategy.fair
+		q.placed = w.passesPlace && q.all.strategy.fair
 	}
 	q.recordAcquire(lock, note, alone, w)
 	cleanup := q.remove(w, true)
@@ -157,8 +157,8 @@ func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 	cleanup.run()
 }
 
-// look returns the view of w. givesUp: with ownerQueued, for which it looks at all waiters.
-func (w *waiter) look(givesUp bool) view {
+// currentView returns the view of w. givesUp: with ownerQueued, for which it looks at all waiters.
+func (w *waiter) currentView(givesUp bool) view {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	v := w.view()
@@ -188,6 +188,6 @@ func (w *waiter) waiting(until time.Time) lease.Waiting {
 	if next := w.behind; next != nil && next.waitsItsTurn() {
 		waiting.Next = next.since
 	}
-	q.placed, w.placed, w.passesOn = q.placed || !w.shared, true, !waiting.Next.IsZero()
+	q.placed, w.placed, w.passesPlace = q.placed || !w.shared, true, !waiting.Next.IsZero()
 	return waiting
 }
