@@ -12,29 +12,28 @@ import (
 
 // Config configures the waiting. The zero Config works.
 type Config struct {
-	// Policy makes the pauses between the attempts of one request; it is called once for each
-	// request that has to wait, so that nothing is shared. Attempts after a wake-up or the end of a
-	// lease are extra: they neither ask the policy nor move the end of the next pause. backoff.Stop
-	// (or any negative pause) gives up, so
-	// backoff.WithMaxRetries(backoff.NewConstantBackOff(interval), tries) tries that often, that
-	// far apart. Without a Policy, a waiter with a place in the server's queue polls more rarely
-	// (see the package comment). If Policy returns nil, the acquire that called it returns
-	// ErrInvalid. Default: exponential from 5 ms, doubling to 250 ms, each pause drawn from half to
-	// one and a half of that, without end.
+	// Policy makes the pauses between the attempts of one request. It is called once for each
+	// waiting request: nothing is shared. Attempts after a wake-up or the end of a lease are extra:
+	// they neither ask the policy nor move the end of the next pause. backoff.Stop (or any negative
+	// pause) gives up: with backoff.WithMaxRetries(backoff.NewConstantBackOff(interval), tries) a
+	// request makes its first attempt and tries more, interval apart. Without a Policy, a waiter with
+	// a place in the server's queue polls more rarely (see the package comment). If Policy returns
+	// nil, the acquire returns ErrInvalid. Default: exponential without end, from 5 ms doubling to
+	// 250 ms, each pause multiplied by a random factor from 0.5 to 1.5.
 	Policy func() backoff.BackOff
-	// MaxAttempts is how many attempts one request sends at most, without the first try of
+	// MaxAttempts is the maximum number of attempts of one request, without the first try of
 	// locker.AcquireAll. Default: 0, no limit.
 	MaxAttempts int
-	// FailFast returns transport errors, and server errors that may pass (LOADING, CLUSTERDOWN
-	// ...), at once. A lock that is held is still waited for. Default: false, they are retried as
-	// long as ctx, MaxWait, MaxAttempts and Policy allow.
+	// FailFast returns transport errors and transient server errors (LOADING, CLUSTERDOWN ...) at
+	// once. Requests still wait for a held lock. Default: false, such errors are retried as long as
+	// ctx, MaxWait, MaxAttempts and Policy allow.
 	FailFast bool
-	// WakeJitter is the maximum random delay before an attempt that follows a release or the end of
-	// a lease. It keeps processes that are woken at the same time from colliding, which matters if
+	// WakeJitter is the maximum random delay before an attempt after a release or the end of a
+	// lease. It keeps processes woken at the same time from colliding, for strategies whose
 	// concurrent attempts can all fail. If a refusal asks for more (ContentionError.Jitter, as of
-	// strategies/redlock), that applies. Default: 0, no delay but what refusals ask for.
+	// strategies/redlock), the larger delay applies. Default: 0, only the delay of refusals.
 	WakeJitter time.Duration
-	noPolicy   bool // there is no Policy
+	noPolicy   bool // Policy is the default
 }
 
 // The default policy.
@@ -52,7 +51,7 @@ func defaultPolicy() backoff.BackOff {
 	)
 }
 
-// New returns a Middleware that waits. It may wrap several Lockers; each has queues of its own.
+// New returns a waiting Middleware. It may wrap several Lockers; each has queues of its own.
 // Errors: ErrInvalid.
 func New(cfg Config) (locker.Middleware, error) {
 	if cfg.MaxAttempts < 0 {
