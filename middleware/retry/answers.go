@@ -2,17 +2,17 @@ package retry
 
 import "time"
 
-// answers is what the attempts of a queue have found out, and for how long none was answered.
+// answers are the results of a queue's attempts, and the time without any.
 type answers struct {
-	latest      outcome       // of an attempt, an acquire or a release here that others may know of
-	refusals    int           // how many attempts were
-	fastest     time.Duration // of them; the first one may have dialed
+	latest      outcome       // the newest: of an attempt, or of an acquire or a release here
+	refusals    int           // number of refused attempts
+	fastest     time.Duration // duration of the fastest refused attempt; the first may have dialed
 	inFlight    int           // attempts in flight
-	silentSince time.Time     // when the first of them began, or the latest answer came
-	silence     time.Duration // the sum of the times that ended without an answer
+	silentSince time.Time     // begin of the oldest unanswered attempt, or the latest answer if later
+	silence     time.Duration // unanswered time of attempts before those in flight
 }
 
-// begin is for an attempt that begins at now.
+// begin records the begin of an attempt at now.
 func (a *answers) begin(now time.Time) {
 	if a.inFlight == 0 {
 		a.silentSince = now
@@ -20,8 +20,8 @@ func (a *answers) begin(now time.Time) {
 	a.inFlight++
 }
 
-// cutOff is for w's attempt, if one is in flight, that ends without an answer. Less time than the
-// fastest attempt takes does not count: no answer was due.
+// cutOff records the end of w's attempt, if one is in flight, without an answer. A time below
+// fastest adds no silence: no answer was due.
 func (a *answers) cutOff(w *waiter, now time.Time) {
 	if w.attempt == noAttempt {
 		return
@@ -35,8 +35,8 @@ func (a *answers) cutOff(w *waiter, now time.Time) {
 	}
 }
 
-// answered is for an answer, to w's attempt if w is not nil. For those in flight the silence begins
-// anew; while none is in flight, nobody asks, and it does not grow.
+// answered records an answer to w's attempt, or to one outside the queue if w is nil. The silence
+// begins anew at now; it grows only while an attempt is in flight.
 func (a *answers) answered(w *waiter, now time.Time) {
 	if w != nil && w.attempt != noAttempt {
 		w.attempt = noAttempt
@@ -45,7 +45,7 @@ func (a *answers) answered(w *waiter, now time.Time) {
 	a.silence, a.silentSince = 0, now
 }
 
-// addRefusal adds how long an attempt took that was refused.
+// addRefusal adds a refused attempt and its duration.
 func (a *answers) addRefusal(took time.Duration) {
 	if a.refusals == 0 || took < a.fastest {
 		a.fastest = took
@@ -53,14 +53,14 @@ func (a *answers) addRefusal(took time.Duration) {
 	a.refusals++
 }
 
-// tooLate reports whether an attempt that begins at the time at, and takes times as long as the
-// fastest, would end after end. The zero end is never reached.
+// tooLate reports whether an attempt from at, of n times the fastest duration, would end after end.
+// It is false for a zero end, and before two refusals: the first attempt may have dialed.
 func (a answers) tooLate(at, end time.Time, n int) bool {
 	return !end.IsZero() && a.refusals > 1 && at.Add(time.Duration(n)*a.fastest).After(end)
 }
 
-// outage returns for how long no attempt has been answered, if o is too old for that: zero if it is
-// not, or if that is too short to be an outage.
+// outage returns the length of the silence, or zero if it is too short for an outage. It is zero too if
+// o, the outcome known before, is an error or a hold of this process: o then stays valid.
 func (a answers) outage(o outcome, now time.Time) time.Duration {
 	silence := a.silence
 	if a.inFlight > 0 {

@@ -8,37 +8,38 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// baton is of a release that left the lock to a waiter of this process. Who carries it tries for the
-// lock. It is done with when a request here has the lock, or when an attempt was refused that began
-// after the release was answered. If no waiter is left to carry it, the first waiter at the server
-// is woken.
+// baton is the duty to try for the lock after a release that relied on this process: its leader
+// tries without a wake-up from the server. The duty ends with a refusal of an attempt begun after the
+// answer to the release, or when a request here acquires the lock, as the carrier or alone. If the
+// last waiter leaves first, wakeOthers wakes the first waiter at the server.
 type baton struct {
-	lease    *wakingLease // that was released
-	ownOnly  bool         // the release wakes no other process
-	answered bool
-	carrier  *waiter // its attempt is in flight, and began since; nil: nobody's
-	done     bool
+	lease    *wakingLease // the released one
+	ownOnly  bool         // the release wakes no other process (lease.NextOwn)
+	answered bool         // the release was answered
+	carrier  *waiter      // its attempt began since and is in flight; nil: none
+	done     bool         // a request here has the lock
 }
 
-// leftHere reports whether the latest release woke no other process, and no attempt has been
-// answered since that came after it. mu is held.
+// leftHere reports whether the latest release left the lock to this process alone, and no later
+// attempt has been answered. mu is held.
 func (q *queue) leftHere() bool { return q.baton != nil && q.baton.ownOnly }
 
-// giveBaton gives the baton to w, whose attempt begins. mu is held.
+// giveBaton gives the baton, unless another waiter has it, to w: its attempt begins. mu is held.
 func (q *queue) giveBaton(w *waiter) {
 	if q.baton != nil && q.baton.carrier == nil {
 		q.baton.carrier = w
 	}
 }
 
-// dropBaton takes the baton from w, whose attempt was not answered, or before the release was. mu is held.
+// dropBaton takes the baton from w, so that the next attempt carries it. mu is held.
 func (q *queue) dropBaton(w *waiter) {
 	if q.baton != nil && q.baton.carrier == w {
 		q.baton.carrier = nil
 	}
 }
 
-// recordRefusal is called when an attempt of w was refused. mu is held.
+// recordRefusal records a refusal of w's attempt: unless early, it shows that the lock is not vacant.
+// It ends the baton if the attempt began after the answer to the release. mu is held.
 func (q *queue) recordRefusal(w *waiter) {
 	if q.baton != nil && q.baton.carrier == w && q.baton.answered {
 		q.baton = nil
@@ -47,8 +48,8 @@ func (q *queue) recordRefusal(w *waiter) {
 	q.vacant = q.vacant && w.attempt == early
 }
 
-// endBaton is called when this process has acquired the lock, by an attempt of w, or outside the
-// queue if w is nil. alone says that nobody else can hold it. mu is held.
+// endBaton ends the baton after an acquire by w, or outside the queue if w is nil. If others can hold
+// the lock too (alone is false), only the carrier's acquire ends it. mu is held.
 func (q *queue) endBaton(w *waiter, alone bool) {
 	if q.baton != nil && (alone || w != nil && q.baton.carrier == w) {
 		q.baton.done = true
@@ -56,10 +57,9 @@ func (q *queue) endBaton(w *waiter, alone bool) {
 	}
 }
 
-// chooseNext returns who is to try after the release of l, and own, the ID of this process if it has a
-// leader that tries at once, or a place to remove (lease.NextOther). If the release leaves the lock
-// to the leader, chooseNext wakes it, and returns the baton. keeps says that the name stays taken.
-func (l *wakingLease) chooseNext(keeps bool) (own string, next lease.Next, b *baton) {
+// chooseNext returns the Waiter and the Next of the release's Op. If the release leaves the lock to
+// the leader here, chooseNext wakes the leader and returns its baton. keeps: the name stays taken.
+func (l *wakingLease) chooseNext(keeps bool) (id string, next lease.Next, b *baton) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -83,8 +83,8 @@ func (l *wakingLease) chooseNext(keeps bool) (own string, next lease.Next, b *ba
 	return qs.id, lease.NextFirst, nil
 }
 
-// released wakes the leaders of the lock's queue after op, which returned term and err. sent is the
-// baton since op was sent; nil: there was none.
+// released wakes the leaders after op, a release or a conversion with the result term and err. sent is
+// the baton that chooseNext returned.
 func (l *wakingLease) released(op lease.Op, term lease.Term, err error, sent *baton) {
 	qs := l.queues
 	qs.mu.Lock()
@@ -95,9 +95,9 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, sent *ba
 	q, relies := qs.byName[l.lock.Name()], op.Waiter != "" && op.Next != lease.NextOther && err == nil
 	switch {
 	case q != nil && q.heldByOther(l.lock):
-		return // whose release wakes the next one
+		return // the other's release wakes the next one
 	case q != nil && relies:
-		// What is in flight may have come before the release.
+		// An attempt in flight may have come before the release: it does not carry this baton.
 		q.baton = &baton{lease: l, ownOnly: op.Next == lease.NextOwn, answered: true}
 	case q != nil && q.baton == sent:
 		q.baton = nil
@@ -109,10 +109,9 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, sent *ba
 	}
 }
 
-// wakeOthers wakes the first waiter at the server after a release that relied on a waiter of this
-// process, if none is left. It sends the release again: the release of a free lock wakes the first
-// waiter. A waiter that has come meanwhile may have lost its place by that, so the leaders try
-// again.
+// wakeOthers wakes the first waiter at the server if a release relied on a waiter of this process, and
+// none is left. It sends the release again: the release of a free lock wakes the first waiter. This
+// removes the place of this process, so the leaders of a new queue try again.
 func (l *wakingLease) wakeOthers() {
 	qs := l.queues
 	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease, Waiter: qs.id, Next: lease.NextOther})

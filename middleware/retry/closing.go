@@ -6,7 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// onClose calls f once the drivers of the wrapped Locker are being closed, if it knows that.
+// onClose calls f once a driver of the wrapped Locker is being closed, if the Locker is a
+// lease.Closing.
 func (r *retrier) onClose(f func()) (stop func() bool) {
 	if closing, ok := locker.As[lease.Closing](r.inner); ok {
 		return closing.OnClose(f)
@@ -23,7 +24,7 @@ func (r *retrier) watchClose() {
 	})
 }
 
-// wakeToClose wakes the leaders, whose attempts fail. From then on each new leader tries at once.
+// wakeToClose wakes the leaders; their attempts fail. From then on each new leader tries at once.
 func (qs *queues) wakeToClose() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

@@ -12,17 +12,16 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// What ends a waiting other than a ctx. They are texts, not sentinels: the outcome is what a caller
-// decides by.
+// Reasons to give up other than a ctx. They are texts, not sentinels: callers decide by the outcome.
 var (
 	errMaxAttempts = errors.New("MaxAttempts reached")
 	errPolicy      = errors.New("the backoff policy stopped")
 )
 
-// giveUpError is what a waiting comes to that found nothing but outcomes that might have passed.
+// giveUpError is returned when a wait ends and every attempt was refused or failed transiently.
 type giveUpError struct {
 	outcome  error // the last known; nil: none
-	before   error // the one before, where the last says no more than that time was over
+	before   error // the outcome before an attempt cut off by the end of ctx
 	why      error
 	attempts int
 	waited   time.Duration
@@ -59,8 +58,8 @@ func (e *giveUpError) Error() string {
 	return b.String()
 }
 
-// unanswered is the text where a server failed: the time says that it was over, and anything else
-// that ended the waiting is added.
+// unanswered returns the text for a server without an answer. It names e.why as
+// the cause if there is no other. Else it adds e.why, unless the time was over: the duration shows it.
 func (e *giveUpError) unanswered(failed *locker.AttemptError) string {
 	remarks := " (" + attempts(e.attempts) + ")"
 	cause := failed.Cause()
@@ -84,16 +83,16 @@ func attempts(n int) string {
 	return fmt.Sprint(n, " attempts")
 }
 
-// Unwrap makes the outcomes and what ended the waiting match.
+// Unwrap returns the outcomes and the reason to give up.
 func (e *giveUpError) Unwrap() []error {
 	return slices.DeleteFunc([]error{e.outcome, e.before, e.why}, func(err error) bool { return err == nil })
 }
 
-// silenceError says that no attempt of the queue has been answered for a while.
+// silenceError reports an outage: no attempt of the queue has been answered for silence.
 type silenceError struct {
 	server  string
 	silence time.Duration
-	known   outcome // of the last attempt that was answered
+	known   outcome // of the last answered attempt
 	now     time.Time
 }
 
@@ -107,11 +106,11 @@ func (e *silenceError) Error() string {
 	return text
 }
 
-// Unwrap returns a *locker.AttemptError. What was known of the holder is not matched: it is old.
+// Unwrap returns a *locker.AttemptError. The last known holder is not matched: it is old.
 func (e *silenceError) Unwrap() error { return locker.NewAttemptError(e.server, e.silence, nil) }
 
-// reportedError is err, except that it matches ErrUnknownOutcome and ErrNotSent as is true of the
-// request that reports it.
+// reportedError is err, but matches ErrUnknownOutcome and ErrNotSent according to the attempts of the
+// reporting request.
 type reportedError struct {
 	err              error
 	unknown, notSent bool
@@ -120,7 +119,7 @@ type reportedError struct {
 // Error implements error.
 func (e *reportedError) Error() string { return e.err.Error() }
 
-// Is matches what the error matches, but for the two.
+// Is reports whether err matches target; unknown and notSent decide for the two.
 func (e *reportedError) Is(target error) bool {
 	switch target {
 	case locker.ErrUnknownOutcome:
@@ -132,20 +131,20 @@ func (e *reportedError) Is(target error) bool {
 	}
 }
 
-// As finds what is in the error.
+// As finds target in err.
 func (e *reportedError) As(target any) bool { return errors.As(e.err, target) }
 
-// addsUnknown reports whether the text does not say that the outcome is unknown.
+// addsUnknown reports whether the outcome is unknown but err, and so its text, does not say it.
 func (e *reportedError) addsUnknown() bool {
 	return e.unknown && !errors.Is(e.err, locker.ErrUnknownOutcome)
 }
 
-// giveUp is the error of an acquisition that ends because of why.
+// giveUp returns the error of an acquisition ended by why, with the latest known outcome.
 func (a *acquisition) giveUp(why error) error {
 	return a.giveUpWith(a.known(time.Now()), outcome{}, why)
 }
 
-// giveUpWith is giveUp where known is known, and before before an attempt that was cut off.
+// giveUpWith is giveUp with the outcome known. before is the outcome before a cut-off attempt.
 func (a *acquisition) giveUpWith(known, before outcome, why error) error {
 	now := time.Now()
 	return opError(a.req, &giveUpError{
@@ -163,8 +162,8 @@ func (r *retrier) GaveUp(name string, began time.Time, why error) error {
 	return &giveUpError{outcome: history{}.report(known, now), why: why, waited: now.Sub(began)}
 }
 
-// awaitEnd waits for the end of ctx, whose time is over, and says why it ended. Those behind in the
-// queue need not wait for that.
+// awaitEnd waits for the end of ctx, after its deadline, and returns the reason. It leaves the queue
+// first, to let the waiters behind go on.
 func (a *acquisition) awaitEnd() error {
 	if a.place != nil {
 		a.place.leave()
@@ -173,7 +172,7 @@ func (a *acquisition) awaitEnd() error {
 	return ended(a.ctx, a.caller)
 }
 
-// ended says why ctx, which is caller's or bounds it by MaxWait, ended; nil: it did not.
+// ended returns the reason why ctx ended, or nil. ctx is caller, or caller bounded by MaxWait.
 func ended(ctx, caller context.Context) error {
 	switch {
 	case ctx.Err() == nil:

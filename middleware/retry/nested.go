@@ -5,9 +5,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// enclosingHold returns a hold of this chain that the request's ctx carries and that excludes the
-// request: waiting would last until ctx ends, because the holder is the caller. It returns nil if
-// there is none.
+// enclosingHold returns a live hold in the request's ctx, acquired through this retry, that excludes
+// the request, or nil. Waiting for such a hold would last until ctx ends: the caller is the holder.
 func (a *acquisition) enclosingHold() lease.Hold {
 	if a.resuming() {
 		return nil
@@ -23,15 +22,15 @@ func (a *acquisition) enclosingHold() lease.Hold {
 // acquiredHere reports whether hold was acquired through the Locker of qs.
 func (qs *queues) acquiredHere(hold lease.Hold) bool {
 	waking, ok := lease.Find[*wakingLease](hold.Lease())
-	for ok && waking.queues != qs { // of another retry around this one
+	for ok && waking.queues != qs { // another retry wraps this one
 		waking, ok = lease.Find[*wakingLease](waking.Lease)
 	}
 	return ok
 }
 
-// excludes reports whether a request of that mode waits for the end of hold if it is refused. One
-// for another permit of a semaphore may wait for other holders, and a shared request beside a
-// shared hold for an exclusive waiter that gives up.
+// excludes reports whether a refused request of mode waits for the end of hold. A request for another
+// permit of a semaphore may wait for other holders instead. A shared request beside a shared hold
+// may wait for an exclusive waiter to give up.
 func excludes(hold lease.Hold, mode locker.Mode) bool {
 	if counted, ok := lease.Find[lease.Counted](hold.Lease()); ok && counted.Permits() > 1 {
 		return false
@@ -39,8 +38,8 @@ func excludes(hold lease.Hold, mode locker.Mode) bool {
 	return hold.Mode() == locker.Exclusive || mode == locker.Exclusive
 }
 
-// nestedError returns the error of a request that was refused because its own call chain holds the
-// lock, or nil if that is not why. If the refusal names another holder, the hold was lost.
+// nestedError returns ErrNested for a request refused because its own call chain holds the lock, or
+// nil. If the refusal names another holder, the hold of the chain was lost.
 func (a *acquisition) nestedError(held *locker.ContentionError) error {
 	outer := a.enclosingHold()
 	switch {

@@ -10,27 +10,27 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// expirySlack is what Redis needs beyond a PTTL: a key expires in the millisecond after its time.
+// expirySlack is added to a PTTL: Redis expires a key in the millisecond after its time.
 const expirySlack = time.Millisecond
 
-// outcome is what an attempt found out: the lock is held, or there was an error that may pass. The
+// outcome is the result of a failed attempt: the lock is held, or there was a transient error. The
 // zero outcome is none.
 type outcome struct {
 	held    *locker.ContentionError
 	here    lease.Hold // the holder, if it is a request of this process
 	err     error
 	at      time.Time
-	assumed bool // no answer said so: others are ahead in the queue, or held has released it
-	others  bool // it is of an attempt of another request
+	assumed bool // without an answer: others are ahead in the queue, or held has released it
+	others  bool // of another request's attempt
 }
 
-// assumedHeld is the outcome that name is held by another, though no answer says so.
+// assumedHeld returns the outcome "held by another" for name, without an answer.
 func assumedHeld(name string, now time.Time) outcome {
 	return outcome{held: &locker.ContentionError{Name: name}, assumed: true, at: now}
 }
 
-// owner returns the owner that is known to hold the lock; "": none is known. One that has released
-// it holds it no more, even if its minimum hold lasts.
+// owner returns the owner known to hold the lock, or "". After a release an owner does not hold the
+// lock, even during its minimum hold.
 func (o outcome) owner() string {
 	if o.held == nil || o.held.Released || o.assumed {
 		return ""
@@ -38,7 +38,7 @@ func (o outcome) owner() string {
 	return o.held.Owner
 }
 
-// leaseEnd is when the holder's lease will be over unless renewed; zero: unknown.
+// leaseEnd returns the end of the holder's lease unless renewed; zero: unknown.
 func (o outcome) leaseEnd() time.Time {
 	if o.held == nil || o.held.RetryAfter <= 0 {
 		return time.Time{}
@@ -46,7 +46,7 @@ func (o outcome) leaseEnd() time.Time {
 	return o.at.Add(o.held.RetryAfter + expirySlack)
 }
 
-// error is the outcome as of now, in whole milliseconds as Redis counts them; nil for none.
+// error returns the outcome as an error, or nil. It counts the times left from now, in milliseconds.
 func (o outcome) error(now time.Time) error {
 	if o.held == nil {
 		return o.err
@@ -61,14 +61,14 @@ func (o outcome) error(now time.Time) error {
 	return &held
 }
 
-// history is what is known of a request's own outcome from its attempts.
+// history summarizes a request's own attempts.
 type history struct {
-	sent    bool      // one of them may have reached a server
-	unknown bool      // one of them had an unknown outcome, and none was refused since
-	since   time.Time // when the first such attempt began
+	sent    bool      // an attempt may have reached a server
+	unknown bool      // an attempt had an unknown outcome, and none was refused since
+	since   time.Time // begin of the first such attempt
 }
 
-// add adds the error of an attempt that began at the time began. refused: it is "held by another".
+// add adds an attempt begun at began, and failed with err. refused: err is "held by another".
 func (h history) add(err error, refused bool, began time.Time) history {
 	unknown := errors.Is(err, locker.ErrUnknownOutcome)
 	h.sent = h.sent || refused || unknown || !errors.Is(err, driver.ErrNotSent)
@@ -81,13 +81,13 @@ func (h history) add(err error, refused bool, began time.Time) history {
 	return h
 }
 
-// mayHaveCaused reports whether o, of an attempt of another request, may be a refusal by what an attempt
-// of unknown outcome left.
+// mayHaveCaused reports whether the request's own attempt of unknown outcome may be the reason for o,
+// an outcome of another request.
 func (h history) mayHaveCaused(o outcome) bool { return h.unknown && o.at.After(h.since) }
 
-// report returns o as the error of the request whose history is h: ErrUnknownOutcome is about that
-// request's own attempts, and ErrNotSent does not match if it may have sent something unresolved.
-// An o that says who holds the lock stays as it is.
+// report returns o as the error of the request with the history h. ErrUnknownOutcome matches only for
+// the request's own attempts, ErrNotSent only if they left nothing unresolved. A refusal stays as it
+// is.
 func (h history) report(o outcome, now time.Time) error {
 	if o.err == nil || o.held != nil {
 		return o.error(now)
@@ -104,7 +104,7 @@ func (h history) report(o outcome, now time.Time) error {
 	return r
 }
 
-// contention returns what err says of the holder, or nil where err is no refusal.
+// contention returns the ContentionError of err, or nil if err is not a refusal.
 func contention(name string, err error) *locker.ContentionError {
 	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
 		return held
@@ -115,15 +115,15 @@ func contention(name string, err error) *locker.ContentionError {
 	return nil
 }
 
-// nothingRan reports whether err proves that nothing ran, neither in this send nor in an earlier one of
-// the same attempt.
+// nothingRan reports whether err is a proof: no send of the attempt was executed.
 func nothingRan(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
 }
 
-// replaces reports whether failed, the error of an attempt during which ctx ended (as ended and
-// cause), is a better result of an acquire than known, the outcome before. If another holds the
-// lock it is not: the attempt is cleaned up, so the caller holds nothing, and the holder is why.
+// replaces reports whether failed is a better result of an acquire than known, the outcome before. The
+// attempt of failed was cut off: its ctx ended with the error ended and the cause cause. Any other
+// error in failed is better. The bare end of ctx is not better than a refusal: the attempt is cleaned
+// up, the caller holds nothing, and the holder is the reason.
 func replaces(known outcome, failed, ended, cause error) bool {
 	switch {
 	case !consistsOf(failed, ended, cause):
@@ -132,14 +132,13 @@ func replaces(known outcome, failed, ended, cause error) bool {
 		return false
 	case errors.Is(failed, locker.ErrUnknownOutcome):
 		return true
-	default: // nothing was sent
+	default: // nothing was executed
 		_, silent := known.err.(*silenceError) //nolint:errorlint // made by known
 		return (known.err == nil || silent) && errors.Is(failed, driver.ErrNotSent)
 	}
 }
 
-// heldHere reports whether this process knows without asking that the lock is held: by one of its
-// own requests.
+// heldHere reports whether a request of this process holds the lock: known without the server.
 func (o outcome) heldHere(now time.Time) bool {
 	if o.here == nil {
 		return false

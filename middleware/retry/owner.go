@@ -8,19 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// ownerPoll is the minimum time between the latest answer and an attempt that a leader makes
-// because a request with an owner has entered.
+// ownerPoll is the minimum time between the latest answer and an attempt made for an ownerCheck.
 const ownerPoll = 250 * time.Millisecond
 
-// reenters reports whether l grants a lock again to the owner that holds it.
+// reenters reports whether l is reentrant: it grants a lock again to its owner.
 func reenters(l locker.Locker) bool {
 	r, ok := locker.As[lease.Reentrant](l)
 	return ok && r.Reenters()
 }
 
-// setLatest stores o, the outcome of an attempt of w, or, if w is nil, of one outside the queue. If o
-// names another owner than the outcome before, the other waiters of that owner try before their
-// turn. mu is held.
+// setLatest stores o, the outcome of an attempt of w, or of one outside the queue if w is nil. If o
+// names a new owner, the other waiters of this owner try before their turn. mu is held.
 func (q *queue) setLatest(o outcome, w *waiter) {
 	before, owner := q.answers.latest.owner(), o.owner()
 	q.answers.latest = o
@@ -35,12 +33,12 @@ func (q *queue) setLatest(o outcome, w *waiter) {
 	}
 }
 
-// ownerCheck is when a waiter has the leaders try, to learn whether its owner holds the lock. An answer
-// after since will do. The zero ownerCheck is none.
+// ownerCheck is a plan to learn whether a waiter's owner holds the lock: at the time at the leaders
+// try, unless an answer came after since. The zero ownerCheck is none.
 type ownerCheck struct{ at, since time.Time }
 
-// planOwnerCheck returns the ownerCheck of w at its entry: its owner may have acquired the lock in another
-// process since the latest answer.
+// planOwnerCheck returns the ownerCheck of w at its entry: w's owner may have acquired the lock in
+// another process since the latest answer.
 func (w *waiter) planOwnerCheck(now time.Time) ownerCheck {
 	q := w.queue
 	q.all.mu.Lock()
@@ -55,7 +53,7 @@ func (w *waiter) planOwnerCheck(now time.Time) ownerCheck {
 	}
 }
 
-// checkOwner makes the leaders try, unless one has been answered since.
+// checkOwner wakes the leaders, unless a refusal came after since.
 func (w *waiter) checkOwner(since time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
@@ -65,8 +63,8 @@ func (w *waiter) checkOwner(since time.Time) {
 	}
 }
 
-// ownerQueued reports whether another request of w's owner is in the queue. It may have acquired the
-// lock, so that w waits for its own owner. mu is held.
+// ownerQueued reports whether another request of w's owner is in the queue. This request may have
+// acquired the lock: w then waits for its own owner. mu is held.
 func (w *waiter) ownerQueued() bool {
 	if w.owner == "" || !w.queue.all.reenters {
 		return false
@@ -79,12 +77,12 @@ func (w *waiter) ownerQueued() bool {
 	return false
 }
 
-// ownerHolds reports whether o says that the request's own owner holds the lock. That is no refusal
-// of it if the strategy is reentrant.
+// ownerHolds reports whether o names the request's own owner as the holder. If the strategy is
+// reentrant, o does not refuse the request.
 func (r request) ownerHolds(o outcome) bool { return r.owner != "" && r.owner == o.owner() }
 
-// mayBeHolder reports whether an unanswered attempt of the waiter may be the holder that o is about,
-// or hold the lock beside it: o names the waiter's owner, or nobody.
+// mayBeHolder reports whether an unanswered attempt of the waiter may be the holder in o, or hold the
+// lock beside it: o names the waiter's owner, or nobody.
 func (v view) mayBeHolder(o outcome) bool {
 	switch {
 	case o.held == nil:

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// parkTime is for how long the subscriptions of an empty queue are kept.
+	// parkTime is the time to keep the subscriptions of an empty queue.
 	parkTime = time.Second
-	// maxParked is for how many names they are kept at a time.
+	// maxParked is the maximum number of names with parked subscriptions.
 	maxParked = 1000
 )
 
-// parkedSubscriptions are the subscriptions of a queue whose last waiter acquired the lock. They
-// are kept so that a process that acquires a contended name again and again subscribes once.
+// parkedSubscriptions are the subscriptions of an empty queue whose last waiter acquired the lock. A
+// process that acquires a contended name again and again then subscribes once.
 type parkedSubscriptions struct {
 	subs  [2]*subscription
 	timer *time.Timer // closes them
 }
 
-// park keeps the subscriptions of q for parkTime, and reports whether it did. It does not if the
-// last waiter gave up: a release would wake this process, where nobody waits. mu is held.
+// park keeps the subscriptions of q for parkTime, and reports whether it did. If the last waiter gave
+// up, park does not: releases would wake a process without waiters. mu is held.
 func (qs *queues) park(q *queue, acquired bool) bool {
 	if !acquired || !qs.strategy.queues || !q.lines[0].subscription.made() || len(qs.parked) >= maxParked {
 		return false
@@ -37,7 +37,7 @@ func (qs *queues) park(q *queue, acquired bool) bool {
 	return true
 }
 
-// unpark gives q the subscriptions that were parked for its name, if any. mu is held.
+// unpark gives q the parked subscriptions of its name, if any. mu is held.
 func (qs *queues) unpark(q *queue) {
 	if p := qs.parked[q.name]; p != nil {
 		p.timer.Stop()

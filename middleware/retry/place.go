@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// placeLife is how long a place at the server counts after the last attempt of its waiter, unless
-// many wait.
+// placeLife is the life of a place at the server after its waiter's last attempt, unless many wait.
 const placeLife = 5 * time.Second
 
-// recordPlace records that the last waiter of name may have left a place at the server. It would
-// keep the lock for this process, so the next attempt or release removes it. The amortized cost for
-// each is constant. mu is held.
+// recordPlace records a place at the server, perhaps left by the last waiter of name. It would keep
+// the lock for this process: the next attempt or release removes it. The amortized cost is constant. mu
+// is held.
 func (qs *queues) recordPlace(name string) {
 	now := time.Now()
 	if len(qs.leftPlaces) >= qs.sweepPlacesAt {
@@ -21,8 +20,7 @@ func (qs *queues) recordPlace(name string) {
 	qs.leftPlaces[name] = now.Add(placeLife)
 }
 
-// forgetPlace reports whether this process may have left a place for name, and forgets it. mu is
-// held.
+// forgetPlace removes the record of name, and reports whether the place may still exist. mu is held.
 func (qs *queues) forgetPlace(name string) bool {
 	end, left := qs.leftPlaces[name]
 	if left {

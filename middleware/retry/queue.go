@@ -10,36 +10,37 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// queue holds those who acquire one name, in a line for each mode. Waiters are numbered in the
-// order in which they entered.
+// queue holds the requests of this process for one name, in a line for each mode. Waiters are numbered
+// in order of entry.
 type queue struct {
 	all     *queues
 	name    string
 	lines   [2]line // exclusive, shared
-	entered int     // the number of the latest waiter
+	entered int     // number of the latest waiter
 	size    int
-	answers answers // to the attempts of all
+	answers answers // to all attempts
 
 	// sharedClosed: of the shared waiters only the leader tries, until one has acquired the lock. It is
-	// set when a shared attempt fails, or when an exclusive waiter that was ahead has left.
+	// set when a shared attempt fails, or when a shared waiter becomes the leader after an exclusive
+	// one.
 	sharedClosed bool
 
 	placed bool   // this process may have a place at the server
 	vacant bool   // the latest release here found nobody waiting at the server
 	turn   turn   // of this process, or of another
-	baton  *baton // of the latest release that left the lock to a waiter here; nil: nobody owes anything for it
+	baton  *baton // of the latest release; nil: it did not rely on a waiter here, or the duty is done
 }
 
 // line is a list of waiters of one mode.
 type line struct {
 	first, last *waiter
-	// subscription is of the leader. That of the exclusive line is of both, unless the strategy
-	// orders the modes.
-	subscription *subscription // nil: none was asked for
+	// subscription is the leader's. Unless the strategy orders the modes, both leaders use that of
+	// the exclusive line. nil: not asked for.
+	subscription *subscription
 }
 
-// enter takes a place at the end of the queue of r's name. ahead is how many are ahead; if nobody is, the first
-// attempt begins at now. listens: there is a subscription for it.
+// enter adds a waiter for r at the end of the queue of r's name. ahead is the number of waiters ahead;
+// if zero, w's first attempt begins at now. listens: w has a subscription.
 func (qs *queues) enter(r request, now time.Time) (w *waiter, ahead int, listens bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -76,7 +77,7 @@ func (qs *queues) enter(r request, now time.Time) (w *waiter, ahead int, listens
 
 func (q *queue) line(shared bool) *line { return &q.lines[lineOf(shared)] }
 
-// lineOf is the index of a mode's line.
+// lineOf returns the index of a mode's line.
 func lineOf(shared bool) int {
 	if shared {
 		return 1
@@ -84,8 +85,8 @@ func lineOf(shared bool) int {
 	return 0
 }
 
-// remove takes w out, which has acquired the lock or given up. It returns what is to be closed
-// without mu, if w was the last one.
+// remove removes w after its acquire, or after it gave up. It returns a cleanup to run without mu.
+// mu is held.
 func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	line := q.line(w.shared)
 	first := line.first == w
@@ -115,7 +116,7 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	if w.shared && line.first == nil {
 		q.sharedClosed = false
 		if !acquired && q.all.strategy.ordered {
-			c.subs[1] = line.subscription.detach() // the server would count a reader here
+			c.subs[1] = line.subscription.detach() // the server would count its listener as a reader
 		}
 	}
 	if first {
@@ -124,7 +125,7 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	return c
 }
 
-// removeEmpty removes q, whose last waiter has left.
+// removeEmpty removes q after its last waiter has left. mu is held.
 func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 	delete(q.all.byName, q.name)
 	if q.all.strategy.queues && q.placed {
@@ -132,7 +133,7 @@ func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 	}
 	if q.baton != nil && q.baton.answered {
 		if c.id != "" {
-			c.queue = nil // that removes the place too
+			c.queue = nil // wakeOthers removes the place too
 		}
 		go q.baton.lease.wakeOthers()
 	}
@@ -143,8 +144,8 @@ func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 	}
 }
 
-// leaveServerQueue is called when w, the last waiter of its line, has given up: the server would keep
-// others from the lock for it. mu is held.
+// leaveServerQueue adds to c the end of w's place at the server. w gave up as the last waiter of its
+// line: the server would keep others from the lock. mu is held.
 func (q *queue) leaveServerQueue(w *waiter, c *cleanup) {
 	switch {
 	case q.all.leaver == nil:
@@ -155,11 +156,11 @@ func (q *queue) leaveServerQueue(w *waiter, c *cleanup) {
 	}
 }
 
-// cleanup is what a waiter leaves.
+// cleanup is the work that a waiter leaves to do without mu.
 type cleanup struct {
-	queue *queue                 // the server counts its waiters, which are gone; nil: of none
-	id    string                 // of the place to remove; "": of readers
-	subs  [2]driver.Subscription // of a queue that has emptied
+	queue *queue                 // a line of it left the queue at the server; nil: none
+	id    string                 // the place to remove; "": readers have none
+	subs  [2]driver.Subscription // to be closed
 }
 
 func (c cleanup) run() {
@@ -170,8 +171,8 @@ func (c cleanup) run() {
 	}
 }
 
-// leader returns the waiter of a line that makes attempts while others hold the lock: its first one,
-// unless the other line is ahead of that. nil: there is none.
+// leader returns the first waiter of a line, or nil if the other line is ahead of it. While others hold
+// the lock, leaders alone make attempts.
 func (q *queue) leader(shared bool) *waiter {
 	if w := q.line(shared).first; w != nil && q.admits(w) {
 		return w
@@ -179,7 +180,8 @@ func (q *queue) leader(shared bool) *waiter {
 	return nil
 }
 
-// wakeNewLeaders wakes those that lead or may try now that w, the first of its line, has left.
+// wakeNewLeaders wakes the new leaders, and shared waiters that may try, after w, the first of its
+// line, has left.
 func (q *queue) wakeNewLeaders(w *waiter) {
 	if next := q.leader(w.shared); next != nil {
 		next.notify(locktrace.ByTurn)
@@ -194,7 +196,7 @@ func (q *queue) wakeNewLeaders(w *waiter) {
 	}
 }
 
-// openShared lets all shared waiters try that have no exclusive waiter ahead of them.
+// openShared lets the shared waiters without an exclusive waiter ahead try.
 func (q *queue) openShared() {
 	if q.sharedClosed {
 		q.sharedClosed = false
@@ -202,7 +204,7 @@ func (q *queue) openShared() {
 	}
 }
 
-// wakeShared wakes the shared waiters behind number that have no exclusive waiter ahead of them.
+// wakeShared wakes the shared waiters behind number without an exclusive waiter ahead.
 func (q *queue) wakeShared(number int) {
 	for w := q.line(true).first; w != nil && q.admits(w); w = w.behind {
 		if w.number > number {
@@ -240,8 +242,8 @@ func (q *queue) wakeLeaders(by locktrace.WakeReason) {
 	}
 }
 
-// recordAcquire records that a request of this process has acquired the lock: w, or one outside the queue
-// if w is nil. alone says that nobody else can hold it. mu is held.
+// recordAcquire records an acquire by w, or by a request outside the queue if w is nil. alone: nobody
+// else can hold the lock. mu is held.
 func (q *queue) recordAcquire(lock *locker.Lock, note string, alone bool, w *waiter) {
 	now := time.Now()
 	q.answers.answered(w, now)
@@ -250,14 +252,15 @@ func (q *queue) recordAcquire(lock *locker.Lock, note string, alone bool, w *wai
 	case !alone:
 		q.answers.latest = outcome{}
 		q.openShared()
-	case w == nil || q.size > 1: // else nobody is there to know
+	case w == nil || q.size > 1: // else no other waiter needs it
 		held := &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}
 		q.setLatest(outcome{held: held, here: lock.Hold(), at: now}, w)
 		q.vacant = false
 	}
 }
 
-// afterRelease wakes the leaders after a release of lock here that found others. mu is held.
+// afterRelease wakes the leaders after a release or conversion of lock here. others is the answer's
+// report of waiters in other processes. mu is held.
 func (q *queue) afterRelease(lock lease.Hold, others lease.Others) {
 	now := time.Now()
 	q.recordRelease(lock, now)
@@ -268,14 +271,14 @@ func (q *queue) afterRelease(lock lease.Hold, others lease.Others) {
 	q.wakeLeaders(locktrace.ByRelease)
 }
 
-// heldByOther reports whether another request here has acquired the lock since the hold of lock. mu is
-// held.
+// heldByOther reports whether another request here has acquired the lock after lock. mu is held.
 func (q *queue) heldByOther(lock lease.Hold) bool {
 	here := q.answers.latest.here
 	return here != nil && here != lock
 }
 
-// recordRelease records that this process releases lock: it was held until now. mu is held.
+// recordRelease replaces the latest outcome, if it is about lock: the name was held until now. mu is
+// held.
 func (q *queue) recordRelease(lock lease.Hold, now time.Time) {
 	q.vacant = false
 	if was := q.answers.latest; was.here == lock || q.all.reenters && was.owner() != "" && was.owner() == lock.Owner() {

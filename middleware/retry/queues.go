@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// queues are the queues of one wrapped Locker, one for each name that somebody is acquiring.
+// queues are the queues of one wrapped Locker, one for each name with waiters.
 //
 // mu guards the map, the queues, their waiters, batons and subscriptions. It is held for a few steps,
 // and never while foreign code runs: an attempt, a policy, a trace callback, a driver.
@@ -19,17 +19,14 @@ import (
 //  1. A queue is in byName as long as it has a waiter. One that has emptied is never used again.
 //  2. Each line has at most one leader, its first waiter. There is always a leader, and only
 //     leaders poll.
-//  3. A waiter that [view.next] lets send, and did not before, has a reason in its wake channel,
-//     or has taken it out.
-//  4. Whoever entered leaves, by a defer, whatever happens to it: so a queue cannot get stuck
-//     behind one that gave up or panicked.
+//  3. When [view.next] begins to let a waiter send, the waiter gets a reason in its wake channel.
+//  4. Each waiter leaves by a defer: no queue gets stuck behind a waiter that gave up or panicked.
 //
-// No wake-up is lost while somebody waits: it stays in a waiter's channel, or in the
-// subscription's, until an attempt is sent after it was heard. If that waiter gives up instead, its
-// successor tries at once when it becomes the leader.
+// No wake-up is lost while somebody waits: it stays in a waiter's channel, or in the subscription's,
+// until a later attempt begins. If the waiter gives up instead, the next leader tries at once.
 type queues struct {
-	leaver   lease.Leaver // nil: a place at the server is left by a later command
-	reenters bool         // the owner of a lock is granted it again
+	leaver   lease.Leaver // nil: later commands remove places at the server
+	reenters bool         // an owner may acquire its lock again
 
 	mu       sync.Mutex
 	strategy strategy
@@ -37,10 +34,10 @@ type queues struct {
 	id       string // of the places at the server, one for each name
 	parked   map[string]*parkedSubscriptions
 
-	// leftPlaces are until when this process may have a place at the server, of the names for which
-	// nobody waits any more.
+	// leftPlaces are the ends of places that this process may have at the server, by name. Nobody
+	// waits for these names.
 	leftPlaces    map[string]time.Time
-	sweepPlacesAt int // how many there are when those that are over are removed
+	sweepPlacesAt int // number of leftPlaces at which the expired are removed
 
 	watch   sync.Once // makes Close set closing
 	closing bool      // every attempt fails: a driver is being closed
@@ -55,16 +52,16 @@ func newQueues(inner locker.Locker) *queues {
 	}
 }
 
-// strategy is what refusals have said of the strategy. It is the same for all names.
+// strategy holds the properties of the strategy, from refusals. They are the same for all names.
 type strategy struct {
-	queues bool // there is a queue of waiters at the server
+	queues bool // the server has a queue of waiters
 	fair   bool // the order of that queue is strict
-	// ordered: the strategy decides between the modes, so that both lines of a queue have a leader.
-	// Otherwise a line has one while its first waiter entered before that of the other.
+	// ordered: the strategy decides between the modes, and both lines of a queue have a leader.
+	// Otherwise the line of the earliest waiter has the only one.
 	ordered bool
 }
 
-// learnStrategy keeps what a refusal says of the strategy. mu is held.
+// learnStrategy stores the properties of the strategy in a refusal. mu is held.
 func (qs *queues) learnStrategy(held *locker.ContentionError) {
 	if held.Queue {
 		qs.strategy.queues, qs.strategy.fair = true, held.Fair
@@ -90,7 +87,7 @@ func (qs *queues) hasWaiters(name string) bool {
 	return qs.byName[name] != nil
 }
 
-// acquiredOutsideQueue is for a lock that was acquired without queueing.
+// acquiredOutsideQueue records an acquire without a place in the queue.
 func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -99,8 +96,8 @@ func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone boo
 	}
 }
 
-// known returns what is known to a request that waits behind those in the queue of name, and for how
-// long the queue has waited for an answer if that is an outage.
+// known returns the outcome known to a request behind the queue of name, and the length of an outage, or
+// zero.
 func (qs *queues) known(name string, now time.Time) (o outcome, outage time.Duration) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -115,8 +112,7 @@ func (qs *queues) known(name string, now time.Time) (o outcome, outage time.Dura
 	return o, q.answers.outage(o, now)
 }
 
-// tryAgain makes the leaders of name's queue try again: they may have lost their place at the
-// server.
+// tryAgain wakes the leaders of name's queue: they may have lost their place at the server.
 func (qs *queues) tryAgain(name string) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

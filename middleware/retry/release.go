@@ -7,17 +7,16 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// wakingLease wakes the waiters of its own process when the lock is released or converted. A
-// pub/sub message takes a round trip more, and a foreign channel may not be readable at all.
+// wakingLease wakes the waiters of its own process after a release or a conversion. A pub/sub message
+// takes another round trip, and another library's channel may be unreadable.
 type wakingLease struct {
 	lease.Lease
 	queues *queues
 	lock   lease.Hold
 }
 
-// wrap wraps the Lease of a lock that was just acquired. A Lock without one, as a test double may
-// return, stays as it is. alone reports whether nobody else can hold the lock: it is exclusive, and
-// not one of several holds of a semaphore.
+// wrap wraps the Lease of a new lock. A Lock without a Lease, as of a test double, stays as it is.
+// alone: nobody else can hold the lock. It is exclusive, and not one of a semaphore's several holds.
 func (r *retrier) wrap(lock *locker.Lock) (alone bool) {
 	alone = lock.Mode() == locker.Exclusive
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {

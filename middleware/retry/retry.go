@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// retrier is a Locker that waits around one that does not.
+// retrier is a Locker that waits; inner makes the attempts.
 type retrier struct {
 	inner  locker.Locker
 	cfg    Config
 	queues *queues
 }
 
-// Unwrap returns the Locker that waits around.
+// Unwrap returns the wrapped Locker.
 func (r *retrier) Unwrap() locker.Locker { return r.inner }
 
 // Acquire implements locker.Locker.
@@ -34,7 +34,7 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		bounded, cancel := context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 		defer cancel()
 		a.ctx = bounded
-		if !req.NoWait { // else it is about the one attempt
+		if !req.NoWait { // else it bounds the one attempt
 			a.req.MaxWait = 0
 		}
 	}
@@ -61,38 +61,38 @@ func (r *retrier) check(ctx context.Context, req locker.Request) error {
 	return ended(ctx, ctx)
 }
 
-// acquisition is one Acquire while it lasts. It belongs to one goroutine.
+// acquisition is one running Acquire. It belongs to one goroutine.
 type acquisition struct {
 	*retrier
 	caller context.Context //nolint:containedctx // it lives as long as the call
 	ctx    context.Context //nolint:containedctx // caller, bounded by MaxWait
 	req    locker.Request
 	start  time.Time
-	place  *waiter // in the queue; nil for what does not queue
-	ahead  int     // how many were when it entered
+	place  *waiter // in the queue; nil: not queued
+	ahead  int     // number of waiters ahead at entry
 
-	announced  bool      // the strategy knows it
-	subscribed bool      // the latest attempt was of a waiter that listens
-	waitBegan  time.Time // of the wait that is traced; zero: there is none
+	announced  bool      // attempts carry a lease.Waiting
+	subscribed bool      // the latest attempt's waiter had a subscription
+	waitBegan  time.Time // of the traced wait; zero: none
 
 	attempts   int
-	sent       time.Time // when the latest attempt began
+	sent       time.Time // begin of the latest attempt
 	history    history   // of the attempts
-	last       outcome   // of the latest attempt that had one
+	last       outcome   // latest own outcome
 	policy     backoff.BackOff
 	pollAt     time.Time  // the end of the policy's pause
-	ownerCheck ownerCheck // of a waiter that does not lead
+	ownerCheck ownerCheck // of a waiter behind the leader
 }
 
 // inQueue acquires in its turn, or before it if its owner holds the lock.
 func (a *acquisition) inQueue() (*locker.Lock, error) {
 	now := a.start
 	w, waited := lease.WaitingFrom(a.ctx)
-	if waited = waited && w.ID == "" && !w.Quorum; waited { // before the request came here
+	if waited = waited && w.ID == "" && !w.Quorum; waited { // it waited before it came here
 		a.start = w.Since
 	}
 	place, ahead, listens := a.queues.enter(request{a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner()}, now)
-	a.place, a.ahead, a.announced = place, ahead, waited || listens // or the name was contended a moment ago
+	a.place, a.ahead, a.announced = place, ahead, waited || listens // listens: the name was contended a moment ago
 	defer place.leave()
 	if ahead > 0 && a.queues.reenters && place.owner != "" {
 		a.ownerCheck = place.planOwnerCheck(now)
@@ -117,7 +117,7 @@ func (a *acquisition) inQueue() (*locker.Lock, error) {
 	}
 }
 
-// outsideQueue tries until an attempt is final, outside the queue.
+// outsideQueue makes attempts until one is final, outside the queue.
 func (a *acquisition) outsideQueue() (*locker.Lock, error) {
 	for {
 		a.sent = time.Now()
@@ -131,7 +131,7 @@ func (a *acquisition) outsideQueue() (*locker.Lock, error) {
 	}
 }
 
-// once makes the one attempt of a request that does not wait.
+// once makes the one attempt of a NoWait request.
 func (a *acquisition) once() (*locker.Lock, error) {
 	if lease.IsBehindWaiters(a.ctx) && a.queues.hasWaiters(a.req.Name) {
 		return nil, opError(a.req, fmt.Errorf("%w: others of this process wait for it", locker.ErrNotAcquired))
@@ -154,7 +154,7 @@ func (a *acquisition) once() (*locker.Lock, error) {
 	return nil, a.giveUp(ended(a.ctx, a.caller))
 }
 
-// owner is the one that was asked for; "": none.
+// owner returns the requested owner, or "".
 func (a *acquisition) owner() string {
 	if a.req.Owner != "" {
 		return a.req.Owner
@@ -163,8 +163,8 @@ func (a *acquisition) owner() string {
 	return owner
 }
 
-// try makes one attempt; again: it is not final. An early one is for the owner that holds the lock.
-// If it is refused, it must leave nothing that keeps those ahead from the lock.
+// try makes one attempt; again: it is not final. early: the request's owner holds the lock. A refused
+// early attempt must leave no place at the server: the waiters ahead could not get the lock.
 func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error) {
 	ctx, req := a.attemptContext(early), a.req
 	req.NoWait = early || req.NoWait
@@ -181,7 +181,7 @@ func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error)
 	return nil, err == nil, err
 }
 
-// send passes the request on. The release of the Lock that it returns wakes the queue.
+// send passes the request on. The release of the returned Lock wakes the queue.
 func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	lock, err := a.inner.Acquire(ctx, req)
 	if err != nil || lock == nil {
@@ -196,8 +196,8 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 	return lock, nil
 }
 
-// judge processes the error of an attempt that took the time took. It returns the acquire's error,
-// or nil to try again.
+// judge processes the error of an attempt of duration took. It returns the acquire's error, or nil to
+// try again.
 func (a *acquisition) judge(err error, took time.Duration, now time.Time) error {
 	over := a.expired(now)
 	held := contention(a.req.Name, err)
@@ -228,8 +228,8 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 	return a.planPause(now)
 }
 
-// cutOffError returns the acquire's error where an attempt failed with err when time was over. It is not
-// recorded for others: our ctx caused it.
+// cutOffError returns the acquire's error after an attempt failed with err at the end of time. err is
+// not recorded for others: this acquire's ctx caused it.
 func (a *acquisition) cutOffError(err error, now time.Time) error {
 	known := a.known(now) // while the place in the queue is still ours
 	why := a.awaitEnd()
@@ -243,14 +243,14 @@ func (a *acquisition) cutOffError(err error, now time.Time) error {
 	return a.giveUpWith(known, before, why)
 }
 
-// expired reports whether time is over. A client's own timer may have noticed it before ctx.
+// expired reports whether ctx has ended or its deadline has passed, even if ctx's timer is late.
 func (a *acquisition) expired(now time.Time) bool {
 	end, bounded := a.ctx.Deadline()
 	return a.ctx.Err() != nil || bounded && !now.Before(end)
 }
 
-// permanent reports whether err is an answer that another attempt would only repeat. An acquire that
-// lost its lock before it had it may try again; a resume may not.
+// permanent reports whether another attempt would only repeat err. After ErrNotHeld, a lock lost before
+// Acquire returned, an acquire may try again; a resume may not.
 func (a *acquisition) permanent(err error, refused bool) bool {
 	notHeld := errors.Is(err, locker.ErrNotHeld)
 	if errors.Is(err, locker.ErrNested) {
@@ -262,8 +262,8 @@ func (a *acquisition) permanent(err error, refused bool) bool {
 	return !refused && !notHeld && !driver.Transient(err)
 }
 
-// attemptContext returns the ctx of an attempt. The strategy learns from it that the acquisition
-// has waited.
+// attemptContext returns the ctx of an attempt, with a lease.Waiting for the strategy once the acquisition
+// waits in the queue.
 func (a *acquisition) attemptContext(early bool) context.Context {
 	switch {
 	case early:
@@ -279,7 +279,7 @@ func (a *acquisition) attemptContext(early bool) context.Context {
 
 func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }
 
-// setOutcome keeps the outcome of an attempt that took so long, also for the others who wait.
+// setOutcome stores the outcome of an attempt of duration took, also for the queue.
 func (a *acquisition) setOutcome(o outcome, took time.Duration) {
 	a.last = o
 	if a.place != nil {
@@ -287,8 +287,8 @@ func (a *acquisition) setOutcome(o outcome, took time.Duration) {
 	}
 }
 
-// known returns the latest outcome that this acquisition knows of, its own or another's. If the
-// queue has had no answer for so long that it may be an outage, that is the outcome.
+// known returns the outage of the queue if there is one, else the latest known outcome, its own or
+// another's.
 func (a *acquisition) known(now time.Time) outcome {
 	if a.place == nil {
 		return a.last
@@ -300,7 +300,7 @@ func (a *acquisition) known(now time.Time) outcome {
 	return known
 }
 
-// orOutage returns known, or the outage that it is too old for; zero: there is none.
+// orOutage returns known, or the silence as an outcome if outage is not zero.
 func (r *retrier) orOutage(known outcome, outage time.Duration, now time.Time) outcome {
 	if outage > 0 {
 		known = outcome{err: &silenceError{r.server(known), outage, known, now}, at: now}
@@ -308,8 +308,7 @@ func (r *retrier) orOutage(known outcome, outage time.Duration, now time.Time) o
 	return known
 }
 
-// server returns the address of the server that known came from, or else of the wrapped Locker's;
-// "" if it is unknown.
+// server returns the address of the server in known, or else of the wrapped Locker's; "" if unknown.
 func (r *retrier) server(known outcome) string {
 	if known.held != nil && !known.held.Channel.IsZero() {
 		return known.held.Channel.Info().Address
@@ -320,7 +319,7 @@ func (r *retrier) server(known outcome) string {
 	return ""
 }
 
-// planPause asks the policy for the next pause, unless the present one is not over.
+// planPause asks the policy for the next pause once the present one is over.
 func (a *acquisition) planPause(now time.Time) error {
 	if a.policy == nil {
 		if a.policy = a.cfg.Policy(); a.policy == nil {

@@ -2,21 +2,21 @@ package retry
 
 import "time"
 
-// view is what a waiter sees of its queue at one time. What it does next, and what it reports, are
-// functions of that.
+// view is a waiter's snapshot of its queue. The waiter's next step, and the outcome it reports, are
+// functions of a view.
 type view struct {
 	request
 	answers      answers
-	leads        bool      // the leader of its line is this waiter
-	admitted     bool      // it is shared, and no exclusive waiter is ahead of it
+	leads        bool      // the waiter is the leader of its line
+	admitted     bool      // it is shared, without an exclusive waiter ahead
 	sharedClosed bool      // of the shared waiters, only the leader tries
-	mayReenter   bool      // its owner was said to hold the lock since its latest attempt began
-	quietUntil   time.Time // until then a leader makes no attempt that no release here wakes it for
-	reenters     bool      // the owner of a lock is granted it again
+	mayReenter   bool      // its owner was found to hold the lock since its latest attempt began
+	quietUntil   time.Time // a leader makes no attempt before it
+	reenters     bool      // an owner may acquire its lock again
 	ownerQueued  bool      // another request of its owner is in the queue
 }
 
-// view returns what w sees, but for ownerQueued. mu is held.
+// view returns w's view without ownerQueued. mu is held.
 func (w *waiter) view() view {
 	q := w.queue
 	v := view{
@@ -30,7 +30,7 @@ func (w *waiter) view() view {
 	return v
 }
 
-// step is what a waiter does next.
+// step is the next action of a waiter.
 type step int
 
 const (
@@ -38,11 +38,11 @@ const (
 	send                    // make an attempt
 	sendEarly               // make an attempt before the turn
 	sendOutside             // make attempts outside the queue
-	outOfTime               // an attempt would take longer than its time
+	outOfTime               // give up: an attempt would end too late
 )
 
-// next returns the next step, and until when to stay; zero: until a wake-up. due: a leader has a
-// reason to send. end is the end of the waiter's ctx.
+// next returns the next step. The step stay lasts until until, or until a wake-up if that is zero. due:
+// a leader has a reason to send. end is the end of the waiter's ctx.
 func (v view) next(now time.Time, due bool, end time.Time) (next step, until time.Time) {
 	switch {
 	case v.leads && due && now.Before(v.quietUntil):
@@ -54,18 +54,17 @@ func (v view) next(now time.Time, due bool, end time.Time) (next step, until tim
 	default:
 		return stay, time.Time{}
 	}
-	over := !end.IsZero() && !now.Before(end) // though ctx has not ended: its timer is late
+	over := !end.IsZero() && !now.Before(end) // even if ctx's timer is late
 	if over || v.answers.latest.held != nil && v.answers.tooLate(now, end, 1) {
 		next = outOfTime
 	}
 	return next, time.Time{}
 }
 
-// latest returns what is known to a waiter whose own latest outcome is own, by its history h: the
-// later of that and the queue's. The queue's does not count if it names the waiter's owner and the
-// strategy is reentrant, or if the holder may be an unanswered attempt of the waiter. If there is
-// neither, and others were ahead all the time, the lock counts as held by them. ahead is how many
-// were when the waiter entered.
+// latest returns the later of own, the waiter's own outcome, and the queue's. It ignores the queue's
+// outcome if the strategy is reentrant and the holder is the waiter's owner, or if the holder may be an
+// unanswered attempt of the waiter, by its history h. If there is none, and others were ahead all the
+// time, the lock counts as held by them. ahead is the number of waiters ahead at entry.
 func (v view) latest(own outcome, h history, ahead int, now time.Time) outcome {
 	known := v.answers.latest
 	switch {

@@ -11,30 +11,30 @@ import (
 
 const (
 	subscribeTimeout = 5 * time.Second // bounds one Subscribe
-	subscribePause   = time.Second     // the least time between the beginnings of two
+	subscribePause   = time.Second     // minimum time between the beginnings of two
 )
 
-// subscription is a subscription of a queue: none, under way, or made. The nil and the zero one are none.
+// subscription is a subscription of a queue: none, under way, or made. A nil or zero one is none.
 type subscription struct {
 	channel   driver.Channel // of the latest Subscribe
 	sub       driver.Subscription
 	wake      <-chan struct{}    // sub's
 	cancel    context.CancelFunc // ends the Subscribe under way; nil: none is
-	notBefore time.Time          // no Subscribe begins
-	failed    driver.Channel     // its Subscribe failed for good
+	notBefore time.Time          // no Subscribe begins earlier
+	failed    driver.Channel     // its Subscribe failed permanently
 }
 
-// subscribe makes w's queue subscribe to the channel that held names, unless it has. Subscribe runs
-// in a goroutine of the queue, so that a server that does not answer keeps nobody from polling.
-// Once it succeeds, the leaders try again. It begins at most once in subscribePause, even if the
-// channel changes.
+// subscribe makes w's queue subscribe to the channel in held, unless it has. Subscribe runs in a
+// goroutine of the queue: a server without an answer keeps nobody from polling. Once Subscribe
+// succeeds, the leaders try again. It begins at most once in subscribePause, even if the channel
+// changes.
 func (w *waiter) subscribe(ctx context.Context, held *locker.ContentionError) {
 	if !held.Channel.IsZero() {
 		closeSub(w.beginSubscribing(ctx, held))
 	}
 }
 
-// beginSubscribing starts a Subscribe if one is due, and returns the subscription that it replaces.
+// beginSubscribing starts a Subscribe if one is due, and returns the replaced subscription.
 func (w *waiter) beginSubscribing(ctx context.Context, held *locker.ContentionError) (old driver.Subscription) {
 	q := w.queue
 	q.all.mu.Lock()
@@ -54,14 +54,13 @@ func (w *waiter) beginSubscribing(ctx context.Context, held *locker.ContentionEr
 	}
 	old, h.sub, h.wake = h.sub, nil, nil
 	h.channel, h.notBefore = channel, now.Add(subscribePause)
-	// It is for all waiters of the queue: the ctx of one of them does not end it.
+	// All waiters of the queue use it: the ctx of one of them does not end it.
 	ctx, h.cancel = context.WithTimeout(context.WithoutCancel(ctx), subscribeTimeout)
 	go q.subscribe(ctx, h, channel)
 	return old
 }
 
-// subscribe subscribes to channel and stores the subscription in h, unless the queue has emptied
-// meanwhile.
+// subscribe subscribes to channel and stores the subscription in h, unless its waiters have left.
 func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.Channel) {
 	sub, err := channel.Subscribe(ctx)
 	var wake <-chan struct{}
@@ -95,7 +94,7 @@ func (h *subscription) made() bool { return h != nil && h.sub != nil }
 // underWay reports whether a Subscribe is under way.
 func (h *subscription) underWay() bool { return h != nil && h.cancel != nil }
 
-// messages gets a value for each message; nil: h is not made.
+// messages returns the channel of wake-ups, or nil if h is not made.
 func (h *subscription) messages() <-chan struct{} {
 	if h == nil {
 		return nil
@@ -103,7 +102,8 @@ func (h *subscription) messages() <-chan struct{} {
 	return h.wake
 }
 
-// detach returns the subscription, if any, to be closed without mu. The next waiter subscribes at once.
+// detach removes and returns the subscription, if any, to be closed without mu. The next waiter
+// subscribes at once.
 func (h *subscription) detach() driver.Subscription {
 	if h == nil {
 		return nil

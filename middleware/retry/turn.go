@@ -3,25 +3,25 @@ package retry
 import "time"
 
 const (
-	// shortTurn and longTurn bound the length of a turn of this process, from the acquire that
-	// begins it. A release within a turn wakes the next waiter of this process and no other
-	// process, which saves the round trips that a change of process takes. After shortTurn, a turn
-	// ends as soon as all waiters that waited when it began have had the lock.
+	// shortTurn and longTurn bound the length of a turn of this process, from its first acquire. A
+	// release within a turn wakes the next waiter of this process and no other process: this saves
+	// the round trips of a change of process. After shortTurn, a turn ends as soon as all waiters
+	// from its beginning have had the lock.
 	shortTurn = time.Millisecond
 	longTurn  = 3 * time.Millisecond
-	// turnSlack is how long after longTurn the leader still waits for a release of this process
-	// before it takes a place at the server.
+	// turnSlack is the time after longTurn for which the leader still waits for a release of this
+	// process, before it takes a place at the server.
 	turnSlack = time.Millisecond
-	// minYield is the minimum time for which the waiters of this process make no attempt while
-	// another process has its turn.
+	// minYield is the time without attempts of this process's leaders after a release here woke
+	// another process.
 	minYield = time.Millisecond
 )
 
-// turn is a turn of this process, or of another that a release here woke. The zero turn is over.
+// turn is a turn of this process, or of another process woken by a release here. The zero turn is over.
 type turn struct {
 	others bool
 	began  time.Time
-	last   int // of this process: the number of the last waiter in the queue when it began
+	last   int // number of the last waiter in the queue at its beginning; zero for others
 }
 
 // serves reports whether a release at now leaves the lock to w, a waiter of this process.
@@ -30,11 +30,11 @@ func (t turn) serves(w *waiter, now time.Time) bool {
 		(now.Before(t.began.Add(shortTurn)) || now.Before(t.began.Add(longTurn)) && w.number <= t.last)
 }
 
-// yields reports whether another process has its turn.
+// yields reports whether the leaders leave the lock to another process.
 func (t turn) yields(now time.Time) bool { return t.others && now.Before(t.began.Add(minYield)) }
 
-// quietUntil returns the time until which a leader sends no attempt unless a release here wakes it.
-// relies: this process holds the lock, and will wake the leader.
+// quietUntil returns the time before which a leader sends no attempt. relies: this process holds the
+// lock; its release wakes the leader and ends the quiet time.
 func (t turn) quietUntil(relies bool) time.Time {
 	switch {
 	case t.others:

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// await waits in the queue until it is time to send. It begins at now. entered: it has just
-// entered; else it has made an attempt.
+// await waits in the queue, from now, until the next attempt is due. entered: a has just entered; else
+// it has made an attempt.
 func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locktrace.ByTurn
@@ -49,26 +49,27 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	}
 }
 
-// waitPlan is what a waiter waits for.
+// waitPlan holds the possible ends of a wait.
 type waitPlan struct {
-	wake     <-chan locktrace.WakeReason
-	released <-chan struct{} // nil: there is no subscription
-	leads    bool
-	until    time.Time // when it asks again without a wake-up; zero: it does not
-	by       locktrace.WakeReason
-	due      bool // it was woken by that before, and only waits until then
-	tooLate  bool // to ask then
+	wake      <-chan locktrace.WakeReason
+	released  <-chan struct{} // nil: no subscription
+	leads     bool
+	until     time.Time            // next attempt or ownerCheck without a wake-up; zero: none
+	by        locktrace.WakeReason // the reason at until
+	postponed bool                 // already woken for by; until ends the quiet time
+	tooLate   bool                 // an attempt at until would end too late: none is made
 }
 
-// planWait says what to wait for. Only a leader tries again without a wake-up: at until if it was woken
-// for the reason by before, or else at a time of its own.
+// planWait returns the next waitPlan. Only a leader tries again without a wake-up: at until, if not
+// zero, because it was woken for the reason by; else at nextPoll. Another waiter's until is its
+// ownerCheck.
 func (a *acquisition) planWait(until time.Time, by locktrace.WakeReason, end time.Time) (p waitPlan) {
 	a.watchClose()
 	if p.wake, p.released, p.leads = a.place.listen(); !p.leads {
 		p.until = a.ownerCheck.at
 		return p
 	}
-	if p.due = !until.IsZero(); p.due {
+	if p.postponed = !until.IsZero(); p.postponed {
 		p.until, p.by = until, by
 		return p
 	}
@@ -93,7 +94,7 @@ func (p waitPlan) info(a *acquisition, now time.Time) locktrace.WaitingInfo {
 	return info
 }
 
-// awaitWakeUp waits for what is expected, and for the jitter behind it, or for the end of ctx.
+// awaitWakeUp waits as planned, and then for the jitter, or until ctx ends.
 func (a *acquisition) awaitWakeUp(p waitPlan) (by locktrace.WakeReason) {
 	var tick <-chan time.Time
 	if !p.until.IsZero() && !p.tooLate {
@@ -106,7 +107,7 @@ func (a *acquisition) awaitWakeUp(p waitPlan) (by locktrace.WakeReason) {
 	case <-p.released:
 		by = locktrace.ByRelease
 	case <-tick:
-		if by = p.by; p.due {
+		if by = p.by; p.postponed {
 			return by
 		}
 	case <-a.ctx.Done():
@@ -149,13 +150,13 @@ func (a *acquisition) sleepUntilClose(d time.Duration) {
 	<-ctx.Done()
 }
 
-// nextPoll is when a leader tries again without a wake-up: at the end of the policy's
-// pause, or of the lease.
+// nextPoll returns the time of a leader's next attempt without a wake-up: the end of the policy's pause,
+// or of the lease.
 func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	at, by = a.pollAt, locktrace.ByBackoff
 	if end := a.last.leaseEnd(); !end.IsZero() && (end.Before(at) || a.pollsRarely()) {
 		at = end
-		// else it is free, and kept for another
+		// else the lock is free and kept for another waiter
 		if held := a.last.held; held.RetryAfter >= held.Left && (held.Left > 0 || !held.Queue) {
 			by = locktrace.ByLeaseEnd
 		}
@@ -163,14 +164,14 @@ func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	return at, by
 }
 
-// pollsRarely reports whether a leader tries again only when it is woken or the refusal says so: it
-// has a place at the server, and listens.
+// pollsRarely reports whether a leader waits for a wake-up or the refusal's RetryAfter, not for the
+// policy: it has a place at the server, and a subscription.
 func (a *acquisition) pollsRarely() bool {
 	held := a.last.held
 	return a.cfg.noPolicy && held.Queue && !held.Foreign && a.subscribed
 }
 
-// wakeJitter is the Config's, or what the refusal asks for where that is more.
+// wakeJitter returns the Config's WakeJitter, or the refusal's if larger.
 func (a *acquisition) wakeJitter() time.Duration {
 	if a.last.held == nil {
 		return a.cfg.WakeJitter
@@ -184,7 +185,7 @@ func (a *acquisition) traceWaiting(info locktrace.WaitingInfo) {
 	}
 }
 
-// traceWoken ends the wait that is traced, if there is one.
+// traceWoken ends the traced wait, if any.
 func (a *acquisition) traceWoken(by locktrace.WakeReason) {
 	if a.waitBegan.IsZero() {
 		return

@@ -14,20 +14,20 @@ type waiter struct {
 	ahead, behind *waiter // in its line
 	number        int
 	request
-	mayReenter  bool    // its owner was said to hold the lock since its latest attempt began
-	attempt     attempt // that is in flight
+	mayReenter  bool    // its owner was found to hold the lock since its latest attempt began
+	attempt     attempt // in flight
 	placed      bool    // one of its attempts asked for a place at the server
-	passesPlace bool    // its latest attempt asked to pass that on to the next waiter
+	passesPlace bool    // its latest attempt asked to pass the place on to the next waiter
 	left        bool
-	// wake holds at most one reason to try again. It is made when the waiter first waits or is
-	// first woken: one that gets its lock at the first attempt has none.
+	// wake holds at most one reason to try again. It is made for the first wait or wake-up: a waiter
+	// that succeeds at once has none.
 	wake chan locktrace.WakeReason
 }
 
-// request is what a waiter asks for.
+// request is the request of a waiter.
 type request struct {
 	name   string
-	since  time.Time // when its acquire began
+	since  time.Time // begin of its acquire
 	shared bool
 	owner  string // "": none was asked for
 }
@@ -36,21 +36,20 @@ type request struct {
 // and an owner may hold the lock already.
 func (r request) waitsItsTurn() bool { return !r.shared && r.owner == "" }
 
-// attempt is the attempt of a waiter that is in flight.
+// attempt is the kind of a waiter's attempt in flight.
 type attempt int
 
 const (
 	noAttempt attempt = iota
 	inTurn
-	early // made before the turn, for an owner that holds the lock
+	early // before the turn: its owner holds the lock
 )
 
 // leads reports whether w is the leader of its line.
 func (w *waiter) leads() bool { return w.queue.leader(w.shared) == w }
 
-// next returns w's next step. After stay, it is called again when w is woken, or at until unless zero.
-// due: a leader has a reason to send. begins: if the next step is to send, it begins now. end is the
-// end of w's ctx.
+// next returns w's next step: see view.next. begins: if that is an attempt in the queue, it begins at
+// now.
 func (w *waiter) next(now time.Time, due, begins bool, end time.Time) (_ step, until time.Time) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
@@ -68,8 +67,8 @@ func (w *waiter) beginAt(s step, now time.Time) {
 	w.begin(s, now)
 }
 
-// begin is called at now, before w sends. The attempt covers all wake-ups until now, so begin
-// discards them. mu is held.
+// begin records the begin of w's attempt at now. The attempt covers all wake-ups until now: begin
+// discards them, unless the attempt is early. mu is held.
 func (w *waiter) begin(s step, now time.Time) {
 	q := w.queue
 	w.mayReenter = false
@@ -79,7 +78,7 @@ func (w *waiter) begin(s step, now time.Time) {
 		return // keep the wake-up: it may say that w leads now
 	}
 	select {
-	case <-w.wake: // nil where w has never waited
+	case <-w.wake: // nil if w has never waited
 	default:
 	}
 	select {
@@ -104,8 +103,7 @@ func (w *waiter) wakeChannel() chan locktrace.WakeReason {
 	return w.wake
 }
 
-// listen returns what w has to listen to while it waits. released is nil unless it leads and there
-// is a subscription.
+// listen returns the channels of a waiting w. released is nil unless w leads and has a subscription.
 func (w *waiter) listen() (wake <-chan locktrace.WakeReason, released <-chan struct{}, leads bool) {
 	q := w.queue
 	q.all.mu.Lock()
@@ -116,15 +114,15 @@ func (w *waiter) listen() (wake <-chan locktrace.WakeReason, released <-chan str
 	return w.wakeChannel(), released, leads
 }
 
-// subscription is the one that w has as a leader. mu is held.
+// subscription returns the subscription w uses as a leader, or nil. mu is held.
 func (w *waiter) subscription() *subscription { return w.subscribedLine().subscription }
 
-// subscribedLine returns the line whose subscription w has as a leader. mu is held.
+// subscribedLine returns the line whose subscription w uses as a leader. mu is held.
 func (w *waiter) subscribedLine() *line {
 	return w.queue.line(w.shared && w.queue.all.strategy.ordered)
 }
 
-// recordOutcome stores the outcome of w's attempt, which took the time took, for all waiters.
+// recordOutcome stores the outcome and duration of w's attempt for all waiters.
 func (w *waiter) recordOutcome(o outcome, took time.Duration) {
 	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
@@ -141,11 +139,11 @@ func (w *waiter) recordOutcome(o outcome, took time.Duration) {
 	q.answers.answered(w, now)
 }
 
-// leaveAcquired gives up w's place: it has the lock now. alone says that nobody else can hold it.
+// leaveAcquired removes w after its acquire. alone: nobody else can hold the lock.
 func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
-	if alone && w.attempt != early && q.all.strategy.queues && !q.leftHere() { // an early one may be a re-entry
+	if alone && w.attempt != early && q.all.strategy.queues && !q.leftHere() { // an early attempt may be a re-entry
 		q.turn = turn{began: now, last: q.entered}
 	}
 	if w.placed && !w.shared {
@@ -157,7 +155,7 @@ func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 	cleanup.run()
 }
 
-// currentView returns the view of w. givesUp: with ownerQueued, for which it looks at all waiters.
+// currentView returns w's view. givesUp: also find ownerQueued, in time linear in the queue.
 func (w *waiter) currentView(givesUp bool) view {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
@@ -166,7 +164,7 @@ func (w *waiter) currentView(givesUp bool) view {
 	return v
 }
 
-// leave gives up the place, unless w has left it.
+// leave removes w without the lock, unless w has left.
 func (w *waiter) leave() {
 	if w.left { // only w's own goroutine sets it
 		return
@@ -178,7 +176,8 @@ func (w *waiter) leave() {
 	cleanup.run()
 }
 
-// waiting returns the lease.Waiting for an attempt of w. until is the end of its acquire.
+// waiting returns the lease.Waiting of w's next attempt, and records its place. until is the end of w's
+// acquire.
 func (w *waiter) waiting(until time.Time) lease.Waiting {
 	q := w.queue
 	q.all.mu.Lock()
