@@ -172,9 +172,9 @@ func (a *acquisition) hold(h *heir) *locker.Lock {
 	l.hold = lock.Hold()
 	a.mu.Lock()
 	t.holder, t.note, h.tenure = l.hold, a.req.Note, nil
-	over := t.over
+	lost := t.ended
 	a.mu.Unlock()
-	if over { // the loss found no holder
+	if lost { // the loss found no holder
 		l.hold.MarkLost(t.hold.Err())
 	}
 	return lock

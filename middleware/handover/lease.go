@@ -12,9 +12,9 @@ import (
 // heldLease is the Lease of one Lock of a tenure. It acts on the wrapped Locker's Lock until the
 // tenure is handed over.
 type heldLease struct {
-	tenure *tenure
-	hold   lease.Hold // its Lock
-	ended  bool       // its Lock was released
+	tenure   *tenure
+	hold     lease.Hold // its Lock
+	released bool       // its Lock was released
 }
 
 var (
@@ -45,8 +45,8 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 	case op.Kind == lease.OpRelease:
 		return term, l.release(ctx)
 	case op.Kind == lease.OpRenew:
-		l.tenure.asked.Add(1)
-		defer l.tenure.asked.Add(-1)
+		l.tenure.holderRenewals.Add(1)
+		defer l.tenure.holderRenewals.Add(-1)
 		err = lock.Renew(ctx, op.TTL)
 	case op.Kind == lease.OpNote:
 		err = lock.SetNote(ctx, op.Note)
@@ -72,13 +72,13 @@ func (l *heldLease) current(kind lease.OpKind) *locker.Lock {
 	t := l.tenure
 	t.line.cohort.mu.Lock()
 	defer t.line.cohort.mu.Unlock()
-	if l.ended {
+	if l.released {
 		return nil
 	}
 	switch kind {
 	case lease.OpRenew, lease.OpNote, lease.OpRelease:
 	default:
-		t.kept = true
+		t.noHandOver = true
 	}
 	return t.lock
 }
@@ -101,7 +101,7 @@ func (l *heldLease) handOver(ctx context.Context) bool {
 	t, released := l.tenure, l.hold.Err() == locker.ErrReleased //nolint:errorlint // set by Release itself
 	result := notHanded
 	t.line.cohort.mu.Lock()
-	if l.ended = true; released {
+	if l.released = true; released {
 		result = t.handOn(l.hold, time.Now())
 	}
 	t.line.cohort.mu.Unlock()

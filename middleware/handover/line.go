@@ -121,7 +121,7 @@ func (c *cohort) giveUp(h *heir, over bool) (held *locker.ContentionError, gaveU
 // holder describes who has the lock in this process. It returns nil if nobody does. mu is held.
 func (l *line) holder() *locker.ContentionError {
 	t := l.tenure
-	if t == nil || t.over {
+	if t == nil || t.ended {
 		return nil
 	}
 	held := &locker.ContentionError{Name: l.name}
@@ -176,7 +176,7 @@ func (l *line) lookAtTenure() {
 		return
 	}
 	l.look = time.AfterFunc(lookEvery, l.lookAtTenure)
-	if t, now := l.tenure, time.Now(); t != nil && t.holder != nil && !t.over && !t.checking && now.Sub(t.confirmed) >= lookEvery/2 {
+	if t, now := l.tenure, time.Now(); t != nil && t.holder != nil && !t.ended && !t.checking && now.Sub(t.confirmed) >= lookEvery/2 {
 		t.startCheck(leastTTL, now)
 	}
 }

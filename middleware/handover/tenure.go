@@ -39,18 +39,18 @@ type tenure struct {
 	began time.Time
 	until time.Time // no hand-over after it
 
-	holder lease.Hold // of the Lock that holds now; nil during a hand-over
-	note   string     // the holder's
-	kept   bool       // it is not handed over any more
-	over   bool       // the hold is lost, or its release was sent
+	holder     lease.Hold // of the Lock that holds now; nil during a hand-over
+	note       string     // the holder's
+	noHandOver bool       // it is not handed over any more
+	ended      bool       // the hold is lost, or its release was sent
 
-	first, fence, reserved int64 // the fencing tokens: the server's, the latest, the last one reserved
+	firstFence, fence, reservedFence int64 // the fencing tokens: the server's, the latest, the last one reserved
 
-	confirmed time.Time // when the latest command began that found the hold, or a check long after it
-	checking  bool      // a check is in flight
-	stop      context.CancelFunc
+	confirmed   time.Time // when the latest command began that found the hold, or a check long after it
+	checking    bool      // a check is in flight
+	cancelCheck context.CancelFunc
 
-	checks, asked atomic.Int32 // renewals in flight: of check, and that the holder asked for
+	checks, holderRenewals atomic.Int32 // renewals in flight: of check, and that the holder asked for
 }
 
 // begin begins a tenure of h with lock, which it has just acquired.
@@ -58,34 +58,34 @@ func (a *acquisition) begin(h *heir, lock *locker.Lock) {
 	now, fence := time.Now(), lock.Fence()
 	t := &tenure{
 		line: h.line, lock: lock, hold: lock.Hold(), began: now, until: now.Add(a.cfg.Tenure), confirmed: now,
-		first: fence, fence: fence, reserved: fence,
+		firstFence: fence, fence: fence, reservedFence: fence,
 	}
 	a.mu.Lock()
 	h.tenure, h.fence = t, fence
-	if t.kept = h.line.leader != h; !t.kept { // else the driver is being closed
+	if t.noHandOver = h.line.leader != h; !t.noHandOver { // else the driver is being closed
 		h.line.leader, h.line.tenure = nil, t
 	}
 	a.mu.Unlock()
 	t.hold.Trace(context.Background(), &locktrace.Trace{Renewed: t.renewed, Lost: t.lost})
 }
 
-// outcome is what handOn came to.
-type outcome int
+// handOnResult is what handOn came to.
+type handOnResult int
 
 const (
-	notHanded   outcome = iota // the release is to be sent
-	handed                     // the first heir has it
-	needsTokens                // it may be handed over after reserve
+	notHanded   handOnResult = iota // the release is to be sent
+	handed                          // the first heir has it
+	needsTokens                     // it may be handed over after reserve
 )
 
 // handOn gives t, which from had last, to the first heir, if it can. mu is held.
-func (t *tenure) handOn(from lease.Hold, now time.Time) outcome {
+func (t *tenure) handOn(from lease.Hold, now time.Time) handOnResult {
 	h := t.line.first
-	if h == nil || !t.line.terms.serve(h.terms) || !t.lasts(now) {
+	if h == nil || !t.line.terms.serve(h.terms) || !t.mayHandOver(now) {
 		return notHanded
 	}
 	t.holder = nil
-	if h.terms.fenced && t.fence == t.reserved {
+	if h.terms.fenced && t.fence == t.reservedFence {
 		return needsTokens
 	}
 	if h.terms.fenced {
@@ -99,12 +99,12 @@ func (t *tenure) handOn(from lease.Hold, now time.Time) outcome {
 	return handed
 }
 
-// lasts reports whether t may be handed over at now.
-func (t *tenure) lasts(now time.Time) bool {
-	if t.kept || t.over || t.line.cohort.ending || !now.Before(t.until) {
+// mayHandOver reports whether t may be handed over at now.
+func (t *tenure) mayHandOver(now time.Time) bool {
+	if t.noHandOver || t.ended || t.line.cohort.ending || !now.Before(t.until) {
 		return false
 	}
-	if t.checking && now.Sub(t.confirmed) > t.unconfirmed() {
+	if t.checking && now.Sub(t.confirmed) > t.unconfirmedLimit() {
 		return false
 	}
 	return t.hold.Err() == nil && t.hasLeft(t.hold.TTL()/4, now)
@@ -116,14 +116,16 @@ func (t *tenure) hasLeft(d time.Duration, now time.Time) bool {
 	return end.IsZero() || end.Sub(now) >= d
 }
 
-// unconfirmed returns for how long the hold is handed on without an answer of the server.
-func (t *tenure) unconfirmed() time.Duration { return min(maxUnconfirmed, t.hold.TTL()/confirmShare) }
+// unconfirmedLimit returns for how long the hold is handed on without an answer of the server.
+func (t *tenure) unconfirmedLimit() time.Duration {
+	return min(maxUnconfirmed, t.hold.TTL()/confirmShare)
+}
 
 // beginCheck asks the server after a hand-over, unless it answered a moment ago and half of the
 // lease is left. mu is held.
 func (t *tenure) beginCheck(now time.Time) {
 	age := now.Sub(t.confirmed)
-	if t.checking || age < t.unconfirmed()/2 && t.hasLeft(t.hold.TTL()/2, now) {
+	if t.checking || age < t.unconfirmedLimit()/2 && t.hasLeft(t.hold.TTL()/2, now) {
 		return
 	}
 	ttl := t.hold.TTL()
@@ -135,11 +137,11 @@ func (t *tenure) beginCheck(now time.Time) {
 
 // startCheck starts a check that renews the hold for ttl. mu is held.
 func (t *tenure) startCheck(ttl time.Duration, now time.Time) {
-	if now.Sub(t.confirmed) > t.unconfirmed() { // one holder has had the lock for long
+	if now.Sub(t.confirmed) > t.unconfirmedLimit() { // one holder has had the lock for long
 		t.confirmed = now
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	t.checking, t.stop = true, cancel
+	t.checking, t.cancelCheck = true, cancel
 	go t.check(ctx, t.lock, ttl)
 }
 
@@ -151,12 +153,12 @@ func (t *tenure) check(ctx context.Context, lock *locker.Lock, ttl time.Duration
 	err := lock.Renew(ctx, ttl)
 	t.checks.Add(-1)
 	mu.Lock()
-	t.stop()
+	t.cancelCheck()
 	t.checking = false
 	if err == nil {
 		t.confirmed = began
 	} else {
-		t.kept = true
+		t.noHandOver = true
 	}
 	mu.Unlock()
 }
@@ -167,7 +169,7 @@ func (t *tenure) check(ctx context.Context, lock *locker.Lock, ttl time.Duration
 // first one was: the number of tokens is that of the microseconds since the acquire.
 func (t *tenure) reserve(ctx context.Context, from lease.Hold) bool {
 	began := time.Now()
-	last := max(t.fence+minTokens, t.first+began.Sub(t.began).Microseconds())
+	last := max(t.fence+minTokens, t.firstFence+began.Sub(t.began).Microseconds())
 	ctx, cancel := context.WithTimeout(ctx, min(t.hold.TTL()/4, maxReserve))
 	defer cancel()
 	term, err := t.hold.Lease().Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: last})
@@ -176,12 +178,12 @@ func (t *tenure) reserve(ctx context.Context, from lease.Hold) bool {
 	}
 	t.line.cohort.mu.Lock()
 	defer t.line.cohort.mu.Unlock()
-	t.reserved, t.confirmed = last, began
+	t.reservedFence, t.confirmed = last, began
 	return t.handOn(from, time.Now()) == handed
 }
 
 // passOrRelease continues after handOn, which came to result, for an heir that made nothing of t.
-func (t *tenure) passOrRelease(from lease.Hold, result outcome) {
+func (t *tenure) passOrRelease(from lease.Hold, result handOnResult) {
 	if result != needsTokens || !t.reserve(context.Background(), from) {
 		_ = t.release(context.Background())
 	}
@@ -190,9 +192,9 @@ func (t *tenure) passOrRelease(from lease.Hold, result outcome) {
 // release sends the release, and lets the next heir ask after it.
 func (t *tenure) release(ctx context.Context) error {
 	t.line.cohort.mu.Lock()
-	t.over = true
-	if t.stop != nil {
-		t.stop()
+	t.ended = true
+	if t.cancelCheck != nil {
+		t.cancelCheck()
 	}
 	lock, began := t.lock, time.Now()
 	t.line.cohort.mu.Unlock()
@@ -220,7 +222,7 @@ func (t *tenure) end(took time.Duration) {
 // undone is called when the acquire of the hold has been undone.
 func (t *tenure) undone() {
 	t.line.cohort.mu.Lock()
-	t.over = true
+	t.ended = true
 	t.line.cohort.mu.Unlock()
 	t.end(0)
 }
@@ -228,7 +230,7 @@ func (t *tenure) undone() {
 // lost is called when the wrapped Locker's Lock is lost.
 func (t *tenure) lost(context.Context, locktrace.LostInfo) {
 	t.line.cohort.mu.Lock()
-	t.over = true
+	t.ended = true
 	holder := t.holder
 	t.line.cohort.mu.Unlock()
 	t.end(0)
@@ -243,7 +245,7 @@ func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	t.line.cohort.mu.Lock()
 	holder := t.holder
 	t.line.cohort.mu.Unlock()
-	if holder == nil || t.knows(holder, info) {
+	if holder == nil || t.skipsRenewal(holder, info) {
 		return
 	}
 	_ = holder.Renew(context.WithValue(context.Background(), renewedKey{}, &renewal{info.Deadline, bare(info.Err)}))
@@ -257,14 +259,14 @@ func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	}
 }
 
-// knows reports whether holder need not be told of a renewal: it asked for it, and is told by its
+// skipsRenewal reports whether holder need not be told of a renewal: it asked for it, and is told by its
 // answer, or it is a check that adds little to its lease. While one of these is in flight, another
 // renewal is taken for it, unless the lease of holder runs out.
-func (t *tenure) knows(holder lease.Hold, info locktrace.RenewedInfo) bool {
+func (t *tenure) skipsRenewal(holder lease.Hold, info locktrace.RenewedInfo) bool {
 	end := holder.Deadline()
 	left := time.Until(end)
 	switch {
-	case t.asked.Load() > 0:
+	case t.holderRenewals.Load() > 0:
 		return end.IsZero() || left >= holder.TTL()/4
 	case t.checks.Load() > 0:
 		return end.IsZero() || left >= holder.TTL()/2 || info.Err != nil || !info.Deadline.After(end)
@@ -276,7 +278,7 @@ func (t *tenure) knows(holder lease.Hold, info locktrace.RenewedInfo) bool {
 // releaseEnded releases the hold if its holder was lost by its own clock and never released.
 func (t *tenure) releaseEnded(holder lease.Hold) {
 	t.line.cohort.mu.Lock()
-	stale := t.holder == holder && !t.over
+	stale := t.holder == holder && !t.ended
 	t.line.cohort.mu.Unlock()
 	if stale && holder.Err() != locker.ErrReleased { //nolint:errorlint // set by Release itself
 		go func() { _ = t.release(context.Background()) }()
