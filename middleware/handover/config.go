@@ -29,10 +29,10 @@ func New(cfg Config) (locker.Middleware, error) {
 		cfg.Tenure = defaultTenure
 	}
 	return func(inner locker.Locker) locker.Locker {
-		_, queues := locker.As[lease.Leaver](inner)
+		_, serverQueue := locker.As[lease.Leaver](inner)
 		acquiring, _ := locker.As[lease.Acquiring](inner)
 		return &cohort{
-			inner: inner, cfg: cfg, never: neverHandsOver(inner), queues: queues, acquiring: acquiring,
+			inner: inner, cfg: cfg, disabled: neverHandsOver(inner), serverQueue: serverQueue, acquiring: acquiring,
 			lines: map[string]*line{},
 		}
 	}, nil

@@ -13,18 +13,18 @@ import (
 
 // cohort is a Locker whose requests hand locks over to one another.
 type cohort struct {
-	inner     locker.Locker
-	cfg       Config
-	never     bool            // nothing is handed over
-	queues    bool            // the strategy keeps a queue of processes at the server
-	acquiring lease.Acquiring // nil: Close of its driver waits for no acquire
+	inner       locker.Locker
+	cfg         Config
+	disabled    bool            // nothing is handed over
+	serverQueue bool            // the strategy keeps a queue of processes at the server
+	acquiring   lease.Acquiring // nil: Close of its driver waits for no acquire
 
 	// mu guards the lines, their heirs and tenures. It is held for a few steps, and never while
 	// foreign code runs.
-	mu     sync.Mutex
-	lines  map[string]*line
-	ending bool      // the driver is being closed: nothing is handed over
-	watch  sync.Once // makes Close set ending
+	mu      sync.Mutex
+	lines   map[string]*line
+	closing bool      // the driver is being closed: nothing is handed over
+	watch   sync.Once // makes Close set closing
 }
 
 // Unwrap returns the Locker whose locks are handed over.
@@ -35,7 +35,7 @@ func (c *cohort) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	switch {
 	case c.inner == nil:
 		return nil, opError(req, &locker.InvalidError{What: "Locker that handover wraps", Got: "nil", Allowed: "a Locker"})
-	case c.never || !inherits(ctx, req):
+	case c.disabled || !inherits(ctx, req):
 		return c.acquireBeside(ctx, req)
 	}
 	a := &acquisition{cohort: c, caller: ctx, req: req, start: time.Now()}

@@ -20,9 +20,9 @@ type line struct {
 	first, last *heir
 	size        int
 
-	pause  time.Duration // of the next leader
-	paused time.Time     // when the latest pause began
-	look   *time.Timer   // asks the server about the tenure; nil: nobody waits
+	pause      time.Duration // of the next leader
+	paused     time.Time     // when the latest pause began
+	checkTimer *time.Timer   // asks the server about the tenure; nil: nobody waits
 }
 
 // terms are what a request asks of its lease.
@@ -38,7 +38,7 @@ func (t terms) serve(w terms) bool { return t.ttl == w.ttl && (t.fenced || !w.fe
 type heir struct {
 	line          *line
 	ahead, behind *heir
-	waits         bool // it is in the line
+	inLine        bool // it is in the line
 	queued        int  // how many waited ahead when it entered
 	terms         terms
 
@@ -65,7 +65,7 @@ func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
 		c.lines[req.Name] = &made.line
 		return &made.heir
 	}
-	if over || c.ending || !l.terms.serve(wants) {
+	if over || c.closing || !l.terms.serve(wants) {
 		return nil
 	}
 	h := &heir{line: l, terms: wants, ready: make(chan struct{}), queued: l.size}
@@ -97,7 +97,7 @@ func (c *cohort) leave(h *heir) {
 		}
 	case l.leader == h:
 		l.leader = nil
-	case h.waits:
+	case h.inLine:
 		l.remove(h)
 	}
 	l.advance()
@@ -112,7 +112,7 @@ func (c *cohort) giveUp(h *heir, over bool) (held *locker.ContentionError, gaveU
 	if !over || h.tenure != nil {
 		return nil, false
 	}
-	if h.waits {
+	if h.inLine {
 		h.line.remove(h)
 	}
 	return h.line.holder(), true
@@ -146,14 +146,14 @@ func (l *line) advance() {
 		close(h.ready)
 	case l.cohort.lines[l.name] == l:
 		delete(l.cohort.lines, l.name)
-		if l.look != nil {
-			l.look.Stop()
+		if l.checkTimer != nil {
+			l.checkTimer.Stop()
 		}
 	}
 }
 
 func (l *line) push(h *heir) {
-	h.waits, h.ahead = true, l.last
+	h.inLine, h.ahead = true, l.last
 	if l.last == nil {
 		l.first = h
 	} else {
@@ -161,23 +161,23 @@ func (l *line) push(h *heir) {
 	}
 	l.last = h
 	l.size++
-	if l.look == nil {
-		l.look = time.AfterFunc(lookEvery, l.lookAtTenure)
+	if l.checkTimer == nil {
+		l.checkTimer = time.AfterFunc(checkEvery, l.checkForHeirs)
 	}
 }
 
-// lookAtTenure asks the server, for the heirs, whether it has a hold that is not handed over. The
+// checkForHeirs asks the server, for the heirs, whether it has a hold that is not handed over. The
 // holder may not ask, and its lease is not to last longer because others wait.
-func (l *line) lookAtTenure() {
+func (l *line) checkForHeirs() {
 	l.cohort.mu.Lock()
 	defer l.cohort.mu.Unlock()
-	l.look = nil
+	l.checkTimer = nil
 	if l.first == nil {
 		return
 	}
-	l.look = time.AfterFunc(lookEvery, l.lookAtTenure)
-	if t, now := l.tenure, time.Now(); t != nil && t.holder != nil && !t.ended && !t.checking && now.Sub(t.confirmed) >= lookEvery/2 {
-		t.startCheck(leastTTL, now)
+	l.checkTimer = time.AfterFunc(checkEvery, l.checkForHeirs)
+	if t, now := l.tenure, time.Now(); t != nil && t.holder != nil && !t.ended && !t.checking && now.Sub(t.confirmed) >= checkEvery/2 {
+		t.startCheck(noopTTL, now)
 	}
 }
 
@@ -192,7 +192,7 @@ func (l *line) remove(h *heir) {
 	} else {
 		h.behind.ahead = h.ahead
 	}
-	h.waits = false
+	h.inLine = false
 	l.size--
 }
 
@@ -200,16 +200,16 @@ func (l *line) remove(h *heir) {
 func (c *cohort) watchClose() {
 	c.watch.Do(func() {
 		if closing, ok := locker.As[lease.Closing](c.inner); ok {
-			lease.WatchClose(closing, c, (*cohort).end)
+			lease.WatchClose(closing, c, (*cohort).sendHeirsOn)
 		}
 	})
 }
 
-// end sends all heirs to the wrapped Locker, which refuses them: its driver is being closed.
-func (c *cohort) end() {
+// sendHeirsOn sends all heirs to the wrapped Locker, which refuses them: its driver is being closed.
+func (c *cohort) sendHeirsOn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ending = true
+	c.closing = true
 	for _, l := range c.lines {
 		for h := l.first; h != nil; h = l.first {
 			l.remove(h)

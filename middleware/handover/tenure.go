@@ -15,10 +15,10 @@ const (
 	// without an answer of the server.
 	maxUnconfirmed = 50 * time.Millisecond
 	confirmShare   = 10
-	// lookEvery is how often the server is asked for heirs if nothing is handed over.
-	lookEvery = time.Second
-	// leastTTL is that of a renewal which changes nothing.
-	leastTTL = time.Millisecond
+	// checkEvery is how often the server is asked for heirs if nothing is handed over.
+	checkEvery = time.Second
+	// noopTTL is that of a renewal which changes nothing.
+	noopTTL = time.Millisecond
 	// minTokens is the minimum number of fencing tokens that are reserved at once.
 	minTokens = 16
 	// maxReserve bounds how long a release waits until tokens are reserved, before it is sent.
@@ -101,7 +101,7 @@ func (t *tenure) handOn(from lease.Hold, now time.Time) handOnResult {
 
 // mayHandOver reports whether t may be handed over at now.
 func (t *tenure) mayHandOver(now time.Time) bool {
-	if t.noHandOver || t.ended || t.line.cohort.ending || !now.Before(t.until) {
+	if t.noHandOver || t.ended || t.line.cohort.closing || !now.Before(t.until) {
 		return false
 	}
 	if t.checking && now.Sub(t.confirmed) > t.unconfirmedLimit() {
@@ -212,7 +212,7 @@ func (t *tenure) end(took time.Duration) {
 	defer c.mu.Unlock()
 	if l.tenure == t {
 		l.tenure = nil
-		if l.first != nil && (!c.queues || now.Sub(l.paused) >= pauseEvery) {
+		if l.first != nil && (!c.serverQueue || now.Sub(l.paused) >= pauseEvery) {
 			l.paused, l.pause = now, min(max(minPause, 4*took), pauseEvery)
 		}
 		l.advance()
