@@ -92,7 +92,7 @@ func (a *acquisition) acquire() (lock *locker.Lock, again bool, err error) {
 	} else if a.acquiring != nil {
 		lease.JoinAcquisition(a.caller, a.acquiring)
 	}
-	lock = a.hold(h)
+	lock = a.newLock(h)
 	return lock, lock == nil, nil
 }
 
@@ -116,15 +116,15 @@ func (a *acquisition) await(h *heir) error {
 	case <-ctx.Done():
 	}
 	if held, gaveUp := a.giveUp(h, ctx.Err() != nil); gaveUp {
-		return opError(a.req, a.gaveUp(held, ended(ctx, a.caller)))
+		return opError(a.req, a.giveUpError(held, ended(ctx, a.caller)))
 	}
 	a.traceWoken(h, began)
 	return nil
 }
 
-// gaveUp returns the error of an acquire that ended because of why while others were ahead. held is
+// giveUpError returns the error of an acquire that ended because of why while others were ahead. held is
 // who has the lock in this process; if nobody does, one that asks the wrapped Locker may know.
-func (a *acquisition) gaveUp(held *locker.ContentionError, why error) error {
+func (a *acquisition) giveUpError(held *locker.ContentionError, why error) error {
 	if queueing, ok := locker.As[lease.Queueing](a.inner); ok && held == nil {
 		return queueing.GaveUp(a.req.Name, a.start, why)
 	}
@@ -146,7 +146,7 @@ func (a *acquisition) lead(h *heir) (*locker.Lock, error) {
 	if err != nil || lock == nil || lock.Hold().Lease() == nil {
 		return lock, err
 	}
-	a.begin(h, lock)
+	a.beginTenure(h, lock)
 	return nil, nil
 }
 
@@ -159,8 +159,8 @@ func (a *acquisition) request() locker.Request {
 	return req
 }
 
-// hold makes the Lock of the tenure that h has. It returns nil if the hold was lost meanwhile.
-func (a *acquisition) hold(h *heir) *locker.Lock {
+// newLock makes the Lock of the tenure that h has. It returns nil if the hold was lost meanwhile.
+func (a *acquisition) newLock(h *heir) *locker.Lock {
 	t := h.tenure
 	if t.hold.Err() != nil {
 		return nil

@@ -22,9 +22,9 @@ var (
 	_ lease.Explained = (*heldLease)(nil)
 )
 
-// renewal is a renewal of the wrapped Locker's Lock that has ended. It is in the ctx of the renewal
+// renewalResult is a renewal of the wrapped Locker's Lock that has ended. It is in the ctx of the renewal
 // that reports it to the holder's.
-type renewal struct {
+type renewalResult struct {
 	deadline time.Time
 	err      error
 }
@@ -34,11 +34,11 @@ type renewedKey struct{}
 // Do implements lease.Lease.
 func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err error) {
 	if op.Kind == lease.OpRenew {
-		if r, ok := ctx.Value(renewedKey{}).(*renewal); ok {
+		if r, ok := ctx.Value(renewedKey{}).(*renewalResult); ok {
 			return lease.Term{Deadline: r.deadline}, r.err
 		}
 	}
-	lock := l.current(op.Kind)
+	lock := l.lockFor(op.Kind)
 	switch {
 	case lock == nil:
 		return term, locker.ErrReleased
@@ -66,9 +66,9 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 	return term, bare(err)
 }
 
-// current returns the wrapped Locker's Lock for an operation, or nil if the hold is another Lock's.
+// lockFor returns the wrapped Locker's Lock for an operation, or nil if the hold is another Lock's.
 // An operation after which nobody can continue the hold keeps it from being handed over.
-func (l *heldLease) current(kind lease.OpKind) *locker.Lock {
+func (l *heldLease) lockFor(kind lease.OpKind) *locker.Lock {
 	t := l.tenure
 	t.line.cohort.mu.Lock()
 	defer t.line.cohort.mu.Unlock()
@@ -114,7 +114,7 @@ func (l *heldLease) Unwrap() lease.Lease { return l.tenure.hold.Lease() }
 // Token implements lease.Tokened. Whoever has the token may resume the hold, so it is not handed
 // over any more. The token of a Lock that was released names no hold.
 func (l *heldLease) Token() string {
-	lock := l.current(lease.OpUndo)
+	lock := l.lockFor(lease.OpUndo)
 	if lock == nil {
 		return lease.NewToken()
 	}

@@ -53,8 +53,8 @@ type tenure struct {
 	checks, holderRenewals atomic.Int32 // renewals in flight: of check, and that the holder asked for
 }
 
-// begin begins a tenure of h with lock, which it has just acquired.
-func (a *acquisition) begin(h *heir, lock *locker.Lock) {
+// beginTenure begins a tenure of h with lock, which it has just acquired.
+func (a *acquisition) beginTenure(h *heir, lock *locker.Lock) {
 	now, fence := time.Now(), lock.Fence()
 	t := &tenure{
 		line: h.line, lock: lock, hold: lock.Hold(), began: now, until: now.Add(a.cfg.Tenure), confirmed: now,
@@ -248,7 +248,7 @@ func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	if holder == nil || t.skipsRenewal(holder, info) {
 		return
 	}
-	_ = holder.Renew(context.WithValue(context.Background(), renewedKey{}, &renewal{info.Deadline, bare(info.Err)}))
+	_ = holder.Renew(context.WithValue(context.Background(), renewedKey{}, &renewalResult{info.Deadline, bare(info.Err)}))
 	switch {
 	case holder.Forgotten():
 		t.line.cohort.mu.Lock()
@@ -261,7 +261,7 @@ func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 
 // skipsRenewal reports whether holder need not be told of a renewal: it asked for it, and is told by its
 // answer, or it is a check that adds little to its lease. While one of these is in flight, another
-// renewal is taken for it, unless the lease of holder runs out.
+// renewalResult is taken for it, unless the lease of holder runs out.
 func (t *tenure) skipsRenewal(holder lease.Hold, info locktrace.RenewedInfo) bool {
 	end := holder.Deadline()
 	left := time.Until(end)
