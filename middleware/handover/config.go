@@ -9,15 +9,15 @@ import (
 
 // Config configures the hand-overs. The zero Config works.
 type Config struct {
-	// Tenure is how long after an acquire at the server the lock is handed over. The first release
-	// after it is sent, so that another process has its turn. With n waiting processes each waits
+	// Tenure is the time after an acquire at the server for which the lock is handed over. The first
+	// release after it is sent: another process has its turn. With n waiting processes each waits
 	// for about n times Tenure. Default: 10 ms.
 	Tenure time.Duration
 }
 
 const defaultTenure = 10 * time.Millisecond
 
-// New returns a Middleware that hands locks over. It may wrap several Lockers; each has lines of
+// New returns a Middleware for hand-overs. It may wrap several Lockers; each has lines of
 // its own. It belongs around watchdog and retry, as in holdfast.New. Errors: ErrInvalid.
 func New(cfg Config) (locker.Middleware, error) {
 	switch {
