@@ -27,7 +27,7 @@ type cohort struct {
 	watch   sync.Once // makes Close set closing
 }
 
-// Unwrap returns the Locker whose locks are handed over.
+// Unwrap returns the wrapped Locker.
 func (c *cohort) Unwrap() locker.Locker { return c.inner }
 
 // Acquire implements locker.Locker.
@@ -47,7 +47,7 @@ func (c *cohort) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 // inherits reports whether a lock may be handed over to req. A request with an owner may hold the
-// lock already, and one that does not wait takes no turn.
+// lock already, and a NoWait request takes no turn.
 func inherits(ctx context.Context, req locker.Request) bool {
 	if ctx == nil || req.Mode != locker.Exclusive || req.NoWait || req.Owner != "" || req.MinHold != 0 ||
 		req.Permits > 1 || !req.Resume.IsZero() {
@@ -57,7 +57,7 @@ func inherits(ctx context.Context, req locker.Request) bool {
 	return !owned
 }
 
-// acquireBeside acquires as if nothing was handed over.
+// acquireBeside acquires from the wrapped Locker, outside the line.
 func (c *cohort) acquireBeside(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	if req.NoWait && ctx != nil && lease.IsBehindWaiters(ctx) && c.hasWaiters(req.Name) {
 		return nil, opError(req, fmt.Errorf("%w: others of this process wait for it", locker.ErrNotAcquired))
@@ -65,7 +65,7 @@ func (c *cohort) acquireBeside(ctx context.Context, req locker.Request) (*locker
 	return c.inner.Acquire(ctx, req)
 }
 
-// acquisition is one Acquire while it lasts.
+// acquisition is one running Acquire.
 type acquisition struct {
 	*cohort
 	caller context.Context //nolint:containedctx // it lives as long as the call
@@ -74,7 +74,7 @@ type acquisition struct {
 	waited bool
 }
 
-// acquire makes one pass through the line. again: what it got turned out to be lost.
+// acquire makes one pass through the line. again: the hold was lost before it had a Lock.
 func (a *acquisition) acquire() (lock *locker.Lock, again bool, err error) {
 	h := a.enter(a.caller, a.req)
 	if h == nil {
@@ -96,7 +96,7 @@ func (a *acquisition) acquire() (lock *locker.Lock, again bool, err error) {
 	return lock, lock == nil, nil
 }
 
-// await waits until the lock is handed over to h, or h is to ask for it.
+// await waits until the lock is handed over to h, or h has to ask the wrapped Locker.
 func (a *acquisition) await(h *heir) error {
 	if h.ready == nil {
 		return nil
@@ -122,8 +122,8 @@ func (a *acquisition) await(h *heir) error {
 	return nil
 }
 
-// giveUpError returns the error of an acquire that ended because of why while others were ahead. held is
-// who has the lock in this process; if nobody does, one that asks the wrapped Locker may know.
+// giveUpError returns the error of an acquire ended by why while others were ahead. held describes the
+// holder in this process; if it is nil, the queue of the wrapped Locker may know the holder.
 func (a *acquisition) giveUpError(held *locker.ContentionError, why error) error {
 	if queueing, ok := locker.As[lease.Queueing](a.inner); ok && held == nil {
 		return queueing.GaveUp(a.req.Name, a.start, why)
@@ -135,7 +135,8 @@ func (a *acquisition) giveUpError(held *locker.ContentionError, why error) error
 		held, time.Since(a.start).Round(time.Millisecond), why)
 }
 
-// lead acquires at the server, on behalf of the line.
+// lead acquires from the wrapped Locker, and begins a tenure of h. It returns a Lock without a Lease as
+// it is.
 func (a *acquisition) lead(h *heir) (*locker.Lock, error) {
 	ctx := attemptsOnly(a.caller)
 	if a.waited {
@@ -150,7 +151,7 @@ func (a *acquisition) lead(h *heir) (*locker.Lock, error) {
 	return nil, nil
 }
 
-// request returns the request for the wrapped Locker, with what is left of MaxWait.
+// request returns the request for the wrapped Locker, with the rest of MaxWait.
 func (a *acquisition) request() locker.Request {
 	req := a.req
 	if a.waited && req.MaxWait > 0 {
@@ -159,7 +160,7 @@ func (a *acquisition) request() locker.Request {
 	return req
 }
 
-// newLock makes the Lock of the tenure that h has. It returns nil if the hold was lost meanwhile.
+// newLock makes h's Lock of its tenure. It returns nil if the hold was lost meanwhile.
 func (a *acquisition) newLock(h *heir) *locker.Lock {
 	t := h.tenure
 	if t.hold.Err() != nil {
@@ -180,8 +181,7 @@ func (a *acquisition) newLock(h *heir) *locker.Lock {
 	return lock
 }
 
-// pause waits for d, or until the caller's ctx ends. It takes no more than half of the time that is
-// left for the acquire.
+// pause waits for d, at most for half of the acquire's time left, or until the caller's ctx ends.
 func (a *acquisition) pause(d time.Duration) {
 	if end, bounded := a.caller.Deadline(); bounded {
 		d = min(d, time.Until(end)/2)
@@ -221,8 +221,8 @@ func (a *acquisition) traceWoken(h *heir, began time.Time) {
 	t.Woken(a.caller, info)
 }
 
-// attemptsOnly returns ctx with the part of its Trace that is about attempts and waits: a Lock of
-// the wrapped Locker is not the caller's.
+// attemptsOnly returns ctx with its Trace reduced to attempts and waits: a Lock of the wrapped Locker is
+// not the caller's.
 func attemptsOnly(ctx context.Context) context.Context {
 	t := locktrace.From(ctx)
 	if t == nil {
@@ -233,7 +233,7 @@ func attemptsOnly(ctx context.Context) context.Context {
 	return locktrace.With(locktrace.Without(ctx), &attempts)
 }
 
-// ended returns why ctx, which is caller's or bounds it by MaxWait, has ended.
+// ended returns the reason why ctx ended. ctx is caller, or caller bounded by MaxWait.
 func ended(ctx, caller context.Context) error {
 	if ctx.Err() != nil && caller.Err() == nil {
 		return locker.ErrMaxWait

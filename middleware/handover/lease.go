@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// heldLease is the Lease of one Lock of a tenure. It acts on the wrapped Locker's Lock until the
-// tenure is handed over.
+// heldLease is the Lease of one Lock of a tenure. Until its Lock is released, it acts on the wrapped
+// Locker's Lock.
 type heldLease struct {
 	tenure   *tenure
 	hold     lease.Hold // its Lock
@@ -22,8 +22,8 @@ var (
 	_ lease.Explained = (*heldLease)(nil)
 )
 
-// renewalResult is a renewal of the wrapped Locker's Lock that has ended. It is in the ctx of the renewal
-// that reports it to the holder's.
+// renewalResult is the result of a renewal of the wrapped Locker's Lock. The ctx of a renewal of the
+// holder's Lock carries it, to report it there.
 type renewalResult struct {
 	deadline time.Time
 	err      error
@@ -66,8 +66,9 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 	return term, bare(err)
 }
 
-// lockFor returns the wrapped Locker's Lock for an operation, or nil if the hold is another Lock's.
-// An operation after which nobody can continue the hold keeps it from being handed over.
+// lockFor returns the wrapped Locker's Lock for an operation, or nil if l's Lock was released or
+// forgotten. Unless kind leaves the hold as it is (a renewal, a note, a release), the hold is not
+// handed over any more.
 func (l *heldLease) lockFor(kind lease.OpKind) *locker.Lock {
 	t := l.tenure
 	t.line.cohort.mu.Lock()
@@ -86,7 +87,7 @@ func (l *heldLease) lockFor(kind lease.OpKind) *locker.Lock {
 // release hands the hold over, or sends the release.
 func (l *heldLease) release(ctx context.Context) (err error) {
 	handed := false
-	defer func() { // even if a Lease panics that is to reserve tokens
+	defer func() { // even if the Lease panics in reserve
 		if !handed {
 			err = l.tenure.release(ctx)
 		}
@@ -95,8 +96,8 @@ func (l *heldLease) release(ctx context.Context) (err error) {
 	return nil
 }
 
-// handOver hands the hold over, and reports whether it did. It sends nothing unless fencing tokens
-// have to be reserved.
+// handOver hands the hold over, and reports whether it did. It sends a command only to reserve fencing
+// tokens.
 func (l *heldLease) handOver(ctx context.Context) bool {
 	t, released := l.tenure, l.hold.Err() == locker.ErrReleased //nolint:errorlint // set by Release itself
 	result := notHanded
@@ -111,8 +112,8 @@ func (l *heldLease) handOver(ctx context.Context) bool {
 // Unwrap returns the Lease of the wrapped Locker's Lock.
 func (l *heldLease) Unwrap() lease.Lease { return l.tenure.hold.Lease() }
 
-// Token implements lease.Tokened. Whoever has the token may resume the hold, so it is not handed
-// over any more. The token of a Lock that was released names no hold.
+// Token implements lease.Tokened. The hold is not handed over any more: a process with the token may
+// resume it. After its Lock was released, the token is random and names no hold.
 func (l *heldLease) Token() string {
 	lock := l.lockFor(lease.OpUndo)
 	if lock == nil {
@@ -129,12 +130,13 @@ func (l *heldLease) Loss() error {
 	return nil
 }
 
-// bare takes err out of what the wrapped Locker's Lock put around it: that of the holder does, too.
+// bare takes err out of the OpError and LostError of the wrapped Locker's Lock. The holder's Lock adds
+// its own.
 func bare(err error) error {
 	if op, ok := errors.AsType[*locker.OpError](err); ok {
 		err = op.Err
 	}
-	if lost, ok := err.(*locker.LostError); ok && errors.Is(lost.Err, locker.ErrNotHeld) { //nolint:errorlint // what wraps one says more
+	if lost, ok := err.(*locker.LostError); ok && errors.Is(lost.Err, locker.ErrNotHeld) { //nolint:errorlint // a wrapper says more
 		return lost.Err
 	}
 	return err

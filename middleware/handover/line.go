@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// line is the requests of this process for one name: one that asks the wrapped Locker or holds the
-// lock, and the heirs behind it, first in, first out. It exists as long as there is any.
+// line holds the requests of this process for one name: the leader or the tenure, and the heirs behind
+// it, first in, first out. It exists as long as it has any.
 type line struct {
 	cohort *cohort
 	name   string
 	terms  terms   // of the leader or the tenure
-	leader *heir   // it asks the wrapped Locker; nil: none does
+	leader *heir   // asks the wrapped Locker; nil: none does
 	tenure *tenure // nil: this process does not hold the lock
 
 	first, last *heir
@@ -25,13 +25,13 @@ type line struct {
 	checkTimer *time.Timer   // asks the server about the tenure; nil: nobody waits
 }
 
-// terms are what a request asks of its lease.
+// terms are the properties of a requested lease.
 type terms struct {
 	ttl    time.Duration // zero: the strategy's default
 	fenced bool
 }
 
-// serve reports whether a hold acquired under t serves a request with the terms w.
+// serve reports whether a hold with the terms t serves a request with the terms w.
 func (t terms) serve(w terms) bool { return t.ttl == w.ttl && (t.fenced || !w.fenced) }
 
 // heir is a request in a line.
@@ -39,19 +39,19 @@ type heir struct {
 	line          *line
 	ahead, behind *heir
 	inLine        bool // it is in the line
-	queued        int  // how many waited ahead when it entered
+	queued        int  // number of heirs and leaders ahead at entry
 	terms         terms
 
-	ready  chan struct{} // closed when it is to go on; nil: it leads from the beginning
+	ready  chan struct{} // closed when the wait ends; nil: it led at once
 	pause  time.Duration // before it asks the wrapped Locker
-	tenure *tenure       // was handed over to it, or begins with it; it must be used or passed on
-	from   lease.Hold    // who handed it over
+	tenure *tenure       // handed over to it, or begun by it; it must be used or passed on
+	from   lease.Hold    // the previous holder
 	fence  int64         // of its Lock
 }
 
-// enter takes a place for a request. It returns nil if the lock would not be handed over to it.
+// enter adds an heir for a request. It returns nil if the lock cannot be handed over to the request.
 func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
-	over := ctx.Err() != nil || req.Validate() != nil // the wrapped Locker says so
+	over := ctx.Err() != nil || req.Validate() != nil // the wrapped Locker reports it
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, wants := c.lines[req.Name], terms{req.TTL, req.Fenced}
@@ -76,8 +76,7 @@ func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
 	return h
 }
 
-// hasWaiters reports whether a request has waited in the line of name, also one that pauses before
-// it asks the wrapped Locker.
+// hasWaiters reports whether a request waits in the line of name, or leads it after a wait.
 func (c *cohort) hasWaiters(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,13 +84,13 @@ func (c *cohort) hasWaiters(name string) bool {
 	return l != nil && (l.first != nil || l.leader != nil && l.leader.ready != nil)
 }
 
-// leave ends the part of h: it holds the lock, or has failed.
+// leave removes h: it has its Lock, or has failed. A tenure without a Lock is passed on or released.
 func (c *cohort) leave(h *heir) {
 	c.mu.Lock()
 	l, t := h.line, h.tenure
 	h.tenure = nil
 	switch {
-	case t != nil: // nothing was made of it
+	case t != nil: // without a Lock
 		if result := t.handOn(h.from, time.Now()); result != handed {
 			go t.passOrRelease(h.from, result)
 		}
@@ -104,8 +103,8 @@ func (c *cohort) leave(h *heir) {
 	c.mu.Unlock()
 }
 
-// giveUp takes h out, whose time is over, and returns who has the lock in this process; nil: nobody.
-// It does not if the lock was handed over to h: then h gets it.
+// giveUp removes h if its time is over, and returns the holder in this process, or nil. If the lock was
+// handed over to h, h stays and gets it.
 func (c *cohort) giveUp(h *heir, over bool) (held *locker.ContentionError, gaveUp bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +117,7 @@ func (c *cohort) giveUp(h *heir, over bool) (held *locker.ContentionError, gaveU
 	return h.line.holder(), true
 }
 
-// holder describes who has the lock in this process. It returns nil if nobody does. mu is held.
+// holder describes the holder in this process, or returns nil. mu is held.
 func (l *line) holder() *locker.ContentionError {
 	t := l.tenure
 	if t == nil || t.ended {
@@ -166,8 +165,9 @@ func (l *line) push(h *heir) {
 	}
 }
 
-// checkForHeirs asks the server, for the heirs, whether it has a hold that is not handed over. The
-// holder may not ask, and its lease is not to last longer because others wait.
+// checkForHeirs asks the server whether it still has the hold, once in checkEvery while heirs wait and
+// nothing is handed over. The check does not extend the lease: a lease must not grow because others
+// wait.
 func (l *line) checkForHeirs() {
 	l.cohort.mu.Lock()
 	defer l.cohort.mu.Unlock()
@@ -176,7 +176,8 @@ func (l *line) checkForHeirs() {
 		return
 	}
 	l.checkTimer = time.AfterFunc(checkEvery, l.checkForHeirs)
-	if t, now := l.tenure, time.Now(); t != nil && t.holder != nil && !t.ended && !t.checking && now.Sub(t.confirmed) >= checkEvery/2 {
+	t, now := l.tenure, time.Now()
+	if t != nil && t.holder != nil && !t.ended && !t.checking && now.Sub(t.confirmed) >= checkEvery/2 {
 		t.startCheck(noopTTL, now)
 	}
 }
@@ -196,7 +197,7 @@ func (l *line) remove(h *heir) {
 	l.size--
 }
 
-// watchClose makes Close of the driver send all heirs on.
+// watchClose makes Close of the driver call sendHeirsOn.
 func (c *cohort) watchClose() {
 	c.watch.Do(func() {
 		if closing, ok := locker.As[lease.Closing](c.inner); ok {
@@ -205,7 +206,7 @@ func (c *cohort) watchClose() {
 	})
 }
 
-// sendHeirsOn sends all heirs to the wrapped Locker, which refuses them: its driver is being closed.
+// sendHeirsOn sends all heirs to the wrapped Locker. It refuses them: its driver is being closed.
 func (c *cohort) sendHeirsOn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

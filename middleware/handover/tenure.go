@@ -11,49 +11,49 @@ import (
 )
 
 const (
-	// maxUnconfirmed and the TTL divided by confirmShare bound for how long a hold is handed on
-	// without an answer of the server.
+	// maxUnconfirmed and the TTL divided by confirmShare bound the time of hand-overs without an
+	// answer of the server.
 	maxUnconfirmed = 50 * time.Millisecond
 	confirmShare   = 10
-	// checkEvery is how often the server is asked for heirs if nothing is handed over.
+	// checkEvery is the time between checks for heirs while nothing is handed over.
 	checkEvery = time.Second
-	// noopTTL is that of a renewal which changes nothing.
+	// noopTTL is the TTL of a renewal without effect: it only asks whether the hold exists.
 	noopTTL = time.Millisecond
-	// minTokens is the minimum number of fencing tokens that are reserved at once.
+	// minTokens is the minimum number of fencing tokens in one reservation.
 	minTokens = 16
-	// maxReserve bounds how long a release waits until tokens are reserved, before it is sent.
+	// maxReserve bounds the reservation of tokens in a release; after that the release is sent.
 	maxReserve = time.Second
-	// minPause is the minimum time for which a leader makes no attempt after a tenure, for
-	// processes that have no place in a queue at the server. If the strategy keeps a queue, that is
-	// once in pauseEvery, for other libraries, which poll.
+	// minPause is the minimum pause of a leader after a tenure, for processes without a place in a
+	// queue at the server. If the strategy keeps a queue, the leader pauses once in pauseEvery, for
+	// other libraries: they poll. No pause is longer than pauseEvery.
 	minPause   = time.Millisecond
 	pauseEvery = 100 * time.Millisecond
 )
 
-// tenure is the time for which this process holds a name at the server: from an acquire, through
-// hand-overs, to the release that is sent. The mutex of the cohort guards what changes.
+// tenure is one hold of a name at the server: from an acquire of this process, through hand-overs, to
+// the release at the server. The mutex of the cohort guards the fields that change.
 type tenure struct {
 	line  *line
-	lock  *locker.Lock // of the wrapped Locker; nil once the program has forgotten the holder's
+	lock  *locker.Lock // of the wrapped Locker; nil once the holder's Lock is forgotten
 	hold  lease.Hold   // lock's
 	began time.Time
 	until time.Time // no hand-over after it
 
-	holder     lease.Hold // of the Lock that holds now; nil during a hand-over
+	holder     lease.Hold // of the latest Lock; nil during a hand-over
 	note       string     // the holder's
-	noHandOver bool       // it is not handed over any more
+	noHandOver bool       // the next release is sent
 	ended      bool       // the hold is lost, or its release was sent
 
-	firstFence, fence, reservedFence int64 // the fencing tokens: the server's, the latest, the last one reserved
+	firstFence, fence, reservedFence int64 // fencing tokens: of the acquire, of the latest Lock, the last reserved
 
-	confirmed   time.Time // when the latest command began that found the hold, or a check long after it
+	confirmed   time.Time // begin of the latest command that found the hold, or of a later check
 	checking    bool      // a check is in flight
 	cancelCheck context.CancelFunc
 
-	checks, holderRenewals atomic.Int32 // renewals in flight: of check, and that the holder asked for
+	checks, holderRenewals atomic.Int32 // renewals in flight: of check, and of the holder
 }
 
-// beginTenure begins a tenure of h with lock, which it has just acquired.
+// beginTenure begins a tenure of h with lock, just acquired from the wrapped Locker.
 func (a *acquisition) beginTenure(h *heir, lock *locker.Lock) {
 	now, fence := time.Now(), lock.Fence()
 	t := &tenure{
@@ -69,7 +69,7 @@ func (a *acquisition) beginTenure(h *heir, lock *locker.Lock) {
 	t.hold.Trace(context.Background(), &locktrace.Trace{Renewed: t.renewed, Lost: t.lost})
 }
 
-// handOnResult is what handOn came to.
+// handOnResult is the result of handOn.
 type handOnResult int
 
 const (
@@ -78,7 +78,7 @@ const (
 	needsTokens                     // it may be handed over after reserve
 )
 
-// handOn gives t, which from had last, to the first heir, if it can. mu is held.
+// handOn gives t to the first heir, if it can. from is the previous holder. mu is held.
 func (t *tenure) handOn(from lease.Hold, now time.Time) handOnResult {
 	h := t.line.first
 	if h == nil || !t.line.terms.serve(h.terms) || !t.mayHandOver(now) {
@@ -110,18 +110,18 @@ func (t *tenure) mayHandOver(now time.Time) bool {
 	return t.hold.Err() == nil && t.hasLeft(t.hold.TTL()/4, now)
 }
 
-// hasLeft reports whether at least d is left of the lease.
+// hasLeft reports whether at least d of the lease is left.
 func (t *tenure) hasLeft(d time.Duration, now time.Time) bool {
 	end := t.hold.Deadline()
 	return end.IsZero() || end.Sub(now) >= d
 }
 
-// unconfirmedLimit returns for how long the hold is handed on without an answer of the server.
+// unconfirmedLimit returns the maximum time of hand-overs without an answer of the server.
 func (t *tenure) unconfirmedLimit() time.Duration {
 	return min(maxUnconfirmed, t.hold.TTL()/confirmShare)
 }
 
-// beginCheck asks the server after a hand-over, unless it answered a moment ago and half of the
+// beginCheck starts a check after a hand-over, unless the server answered a moment ago and half of the
 // lease is left. mu is held.
 func (t *tenure) beginCheck(now time.Time) {
 	age := now.Sub(t.confirmed)
@@ -137,7 +137,7 @@ func (t *tenure) beginCheck(now time.Time) {
 
 // startCheck starts a check that renews the hold for ttl. mu is held.
 func (t *tenure) startCheck(ttl time.Duration, now time.Time) {
-	if now.Sub(t.confirmed) > t.unconfirmedLimit() { // one holder has had the lock for long
+	if now.Sub(t.confirmed) > t.unconfirmedLimit() { // the previous holder had the lock for long
 		t.confirmed = now
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -145,8 +145,8 @@ func (t *tenure) startCheck(ttl time.Duration, now time.Time) {
 	go t.check(ctx, t.lock, ttl)
 }
 
-// check renews the hold for ttl, and so asks the server whether it still has it. If there is no
-// answer, the next release is sent.
+// check renews the hold for ttl, to learn whether the server still has it. After a failed check the
+// next release is sent.
 func (t *tenure) check(ctx context.Context, lock *locker.Lock, ttl time.Duration) {
 	mu, began := &t.line.cohort.mu, time.Now()
 	t.checks.Add(1)
@@ -163,17 +163,17 @@ func (t *tenure) check(ctx context.Context, lock *locker.Lock, ttl time.Duration
 	mu.Unlock()
 }
 
-// reserve reserves fencing tokens, hands t over to the heir that is first by then, and reports
-// whether it did. The release that calls it waits for it: after the last Release nothing is in
-// flight, and the driver can be closed. No token is ahead of the server's clock by more than the
-// first one was: the number of tokens is that of the microseconds since the acquire.
+// reserve reserves fencing tokens, hands t over to the heir then first, and reports whether it did. The
+// calling release waits for it: after the last Release nothing is in flight, and the driver can be
+// closed. The number of tokens is the microseconds since the acquire: no token is further ahead of the
+// server's clock than the first one. minTokens is the exception.
 func (t *tenure) reserve(ctx context.Context, from lease.Hold) bool {
 	began := time.Now()
 	last := max(t.fence+minTokens, t.firstFence+began.Sub(t.began).Microseconds())
 	ctx, cancel := context.WithTimeout(ctx, min(t.hold.TTL()/4, maxReserve))
 	defer cancel()
 	term, err := t.hold.Lease().Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: last})
-	if err != nil || term.Fence != last { // another may have one of them
+	if err != nil || term.Fence != last { // another hold may have one of them
 		return false
 	}
 	t.line.cohort.mu.Lock()
@@ -182,14 +182,14 @@ func (t *tenure) reserve(ctx context.Context, from lease.Hold) bool {
 	return t.handOn(from, time.Now()) == handed
 }
 
-// passOrRelease continues after handOn, which came to result, for an heir that made nothing of t.
+// passOrRelease reserves tokens or releases t, by the result of handOn, after an heir without a Lock.
 func (t *tenure) passOrRelease(from lease.Hold, result handOnResult) {
 	if result != needsTokens || !t.reserve(context.Background(), from) {
 		_ = t.release(context.Background())
 	}
 }
 
-// release sends the release, and lets the next heir ask after it.
+// release sends the release, and then lets the next heir ask the wrapped Locker.
 func (t *tenure) release(ctx context.Context) error {
 	t.line.cohort.mu.Lock()
 	t.ended = true
@@ -205,7 +205,7 @@ func (t *tenure) release(ctx context.Context) error {
 	return bare(lock.Release(ctx))
 }
 
-// end records that this process does not hold the lock any more. took is how long the release took.
+// end removes t from its line. took is the duration of the release.
 func (t *tenure) end(took time.Duration) {
 	c, l, now := t.line.cohort, t.line, time.Now()
 	c.mu.Lock()
@@ -219,7 +219,7 @@ func (t *tenure) end(took time.Duration) {
 	}
 }
 
-// undone is called when the acquire of the hold has been undone.
+// undone ends t after its acquire was undone.
 func (t *tenure) undone() {
 	t.line.cohort.mu.Lock()
 	t.ended = true
@@ -227,20 +227,21 @@ func (t *tenure) undone() {
 	t.end(0)
 }
 
-// lost is called when the wrapped Locker's Lock is lost.
+// lost ends t, and the holder's Lock, after the wrapped Locker's Lock was lost.
 func (t *tenure) lost(context.Context, locktrace.LostInfo) {
 	t.line.cohort.mu.Lock()
 	t.ended = true
 	holder := t.holder
 	t.line.cohort.mu.Unlock()
 	t.end(0)
-	if holder != nil && holder.Err() == nil { // else it knows by its own clock
+	if holder != nil && holder.Err() == nil { // else it ended by its own clock
 		holder.MarkLost(t.hold.Err())
 	}
 }
 
-// renewed passes on a renewal of the wrapped Locker's Lock to the holder, such as a watchdog's. It
-// leaves out those that the holder asked for or that are checks, unless its lease runs out.
+// renewed reports a renewal of the wrapped Locker's Lock, such as a watchdog's, to the holder's Lock,
+// unless skipsRenewal. It also releases the hold of an ended holder, and gives a
+// forgotten one up.
 func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	t.line.cohort.mu.Lock()
 	holder := t.holder
@@ -252,16 +253,16 @@ func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	switch {
 	case holder.Forgotten():
 		t.line.cohort.mu.Lock()
-		t.lock = nil // so that a watchdog finds it forgotten, too
+		t.lock = nil // makes a watchdog find it forgotten, too
 		t.line.cohort.mu.Unlock()
 	case holder.Err() != nil:
 		t.releaseEnded(holder)
 	}
 }
 
-// skipsRenewal reports whether holder need not be told of a renewal: it asked for it, and is told by its
-// answer, or it is a check that adds little to its lease. While one of these is in flight, another
-// renewalResult is taken for it, unless the lease of holder runs out.
+// skipsRenewal reports whether a renewal is not reported to holder. A renewal by holder returns its
+// result itself, and a check matters only if it extends the lease. While one of these is in flight,
+// another renewal is taken for it, unless the lease of holder runs out.
 func (t *tenure) skipsRenewal(holder lease.Hold, info locktrace.RenewedInfo) bool {
 	end := holder.Deadline()
 	left := time.Until(end)
@@ -275,7 +276,7 @@ func (t *tenure) skipsRenewal(holder lease.Hold, info locktrace.RenewedInfo) boo
 	}
 }
 
-// releaseEnded releases the hold if its holder was lost by its own clock and never released.
+// releaseEnded releases the hold if its holder ended by its own clock, without a release.
 func (t *tenure) releaseEnded(holder lease.Hold) {
 	t.line.cohort.mu.Lock()
 	stale := t.holder == holder && !t.ended
