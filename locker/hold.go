@@ -72,7 +72,7 @@ func (l *lockState) Trace(ctx context.Context, t *locktrace.Trace) {
 	}
 	l.tracing = added
 	if t.Lost != nil {
-		l.watch()
+		l.watchDeadline()
 	}
 	if over, answered := l.err, l.answered; over != nil {
 		l.enqueue(report{run: func() {

@@ -26,7 +26,7 @@ func (l *lockState) Done() <-chan struct{} {
 			l.done = make(chan struct{})
 		}
 	}
-	l.watch()
+	l.watchDeadline()
 	return l.done
 }
 
@@ -68,17 +68,17 @@ func (l *lockState) afterDone(entry *afterDone) (stop func() bool) {
 			at = &(*at).next
 		}
 		*at = entry
-		l.watch()
+		l.watchDeadline()
 	}
 	l.unlock(ended)
 	if err != nil {
 		entry.f(err)
 		return func() bool { return false }
 	}
-	return func() bool { return l.forget(entry) }
+	return func() bool { return l.removeAfterDone(entry) }
 }
 
-func (l *lockState) forget(entry *afterDone) bool {
+func (l *lockState) removeAfterDone(entry *afterDone) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for at := &l.after; *at != nil; at = &(*at).next {
@@ -90,8 +90,8 @@ func (l *lockState) forget(entry *afterDone) bool {
 	return false
 }
 
-// signals calls the callbacks that cannot block.
-func (a *afterDone) signals(err error) {
+// callSignals calls the callbacks that cannot block.
+func (a *afterDone) callSignals(err error) {
 	for ; a != nil; a = a.next {
 		if a.signal {
 			a.f(err)
@@ -99,12 +99,12 @@ func (a *afterDone) signals(err error) {
 	}
 }
 
-// call calls the others in order, even if one panics.
-func (a *afterDone) call(err error) {
+// callBlocking calls the others in order, even if one panics.
+func (a *afterDone) callBlocking(err error) {
 	if a == nil {
 		return
 	}
-	defer a.next.call(err)
+	defer a.next.callBlocking(err)
 	if !a.signal {
 		a.f(err)
 	}
@@ -144,7 +144,7 @@ func (l *lockState) lose(err error) (ended *afterDone) {
 		l.enqueue(report{run: func() { t.allLost(l, err) }})
 	}
 	if ended.blocks() && !l.reporting() {
-		l.enqueue(report{run: func() { ended.call(err) }})
+		l.enqueue(report{run: func() { ended.callBlocking(err) }})
 	}
 	return ended
 }
@@ -178,14 +178,14 @@ func (l *lockState) unlockAndCall(ended *afterDone, background bool) {
 		l.reports.running = true
 	}
 	l.mu.Unlock()
-	ended.signals(err)
+	ended.callSignals(err)
 	switch {
 	case starts && background:
 		go l.runReports()
 	case starts:
 		l.runReports()
 	case busy && ended.blocks():
-		go ended.call(err)
+		go ended.callBlocking(err)
 	}
 }
 
@@ -215,9 +215,9 @@ func (l *lockState) left() time.Duration {
 	return min(l.deadline.Sub(now), l.deadline.Round(0).Sub(now.Round(0)))
 }
 
-// watch starts the timer that ends the lock at its Deadline, for a lock whose end something waits
+// watchDeadline starts the timer that ends the lock at its Deadline, for a lock whose end something waits
 // for. The mutex is held.
-func (l *lockState) watch() {
+func (l *lockState) watchDeadline() {
 	if l.err != nil || l.timer != nil || l.deadline.IsZero() {
 		return
 	}

@@ -28,7 +28,7 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 		s.extras().keepUntil = time.Now().Add(g.MinHold)
 	}
 	if t := locktrace.From(ctx); t != nil {
-		s.traced(ctx, t)
+		s.startTracing(ctx, t)
 	}
 	return lock
 }

@@ -214,7 +214,7 @@ func (l *lockState) do(
 	}
 	err = opError(name, l.name, err)
 	if op.Kind == lease.OpRenew {
-		l.renewed(op.TTL, err)
+		l.enqueueRenewed(op.TTL, err)
 	}
 	l.unlockAndCall(ended, background)
 	return err
@@ -311,8 +311,8 @@ func (l *lockState) Release(ctx context.Context) (err error) {
 	}
 	ended = l.end(ErrReleased)
 	l.mu.Unlock()
-	ended.signals(ErrReleased)
-	ended.call(ErrReleased)
+	ended.callSignals(ErrReleased)
+	ended.callBlocking(ErrReleased)
 	return nil
 }
 
@@ -330,6 +330,6 @@ func (l *lockState) release(ctx context.Context, sender lease.Lease, before erro
 		err = fmt.Errorf("%w; the release of what may be left failed: %w", before, err)
 	}
 	err = opError("release", l.Name(), err)
-	l.releasedBy(err, keep)
+	l.reportRelease(err, keep)
 	return err
 }

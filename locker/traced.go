@@ -16,9 +16,9 @@ type tracing struct {
 	next   *tracing // the one added before; nil: none
 }
 
-// traced reports Acquired to the Trace in the ctx of the acquire, and keeps the Trace if it has
+// startTracing reports Acquired to the Trace in the ctx of the acquire, and keeps the Trace if it has
 // callbacks for later events. No other goroutine has the lock yet.
-func (l *lockState) traced(ctx context.Context, t *locktrace.Trace) {
+func (l *lockState) startTracing(ctx context.Context, t *locktrace.Trace) {
 	later := t.Renewed != nil || t.Released != nil || t.Lost != nil
 	if t.Acquired == nil && !later {
 		return
@@ -36,13 +36,13 @@ func (l *lockState) traced(ctx context.Context, t *locktrace.Trace) {
 	}
 	if t.Lost != nil { // the end must be noticed even if nothing else waits for it
 		l.mu.Lock()
-		l.watch()
+		l.watchDeadline()
 		l.mu.Unlock()
 	}
 }
 
-// renewed enqueues the report of a renewal that ended with err. The mutex is held.
-func (l *lockState) renewed(ttl time.Duration, err error) {
+// enqueueRenewed enqueues the report of a renewal that ended with err. The mutex is held.
+func (l *lockState) enqueueRenewed(ttl time.Duration, err error) {
 	traces, deadline := l.tracing, l.deadline
 	for t := traces; t != nil; t = t.next {
 		if t.trace.Renewed != nil {
@@ -61,11 +61,11 @@ func (t *tracing) renewed(l *lockState, ttl time.Duration, deadline time.Time, e
 	}
 }
 
-// releasedBy reports that a release ended with err, and until when it leaves the name taken.
-func (l *lockState) releasedBy(err error, keep time.Time) {
+// reportRelease reports that a release ended with err, and until when it leaves the name taken.
+func (l *lockState) reportRelease(err error, keep time.Time) {
 	l.mu.Lock()
 	l.answered = true // for a Trace that is added now
-	if traces := l.tracing; traces.reportReleases() {
+	if traces := l.tracing; traces.hasReleased() {
 		l.enqueue(report{run: func() {
 			for t := traces; t != nil; t = t.next {
 				t.released(l, err, keep)
@@ -75,8 +75,8 @@ func (l *lockState) releasedBy(err error, keep time.Time) {
 	l.unlockAndCall(nil, false)
 }
 
-// reportReleases reports whether a Trace of t has a Released.
-func (t *tracing) reportReleases() bool {
+// hasReleased reports whether a Trace of t has a Released.
+func (t *tracing) hasReleased() bool {
 	for ; t != nil; t = t.next {
 		if t.trace.Released != nil {
 			return true
