@@ -35,7 +35,7 @@ func (l *lockState) Forgotten() bool {
 
 // Wrap implements lease.Hold.
 func (l *lockState) Wrap(wrap func(lease.Lease) lease.Lease) {
-	wrapped := wrap(l.Lease()) // without the mutex: wrap may ask the lock
+	wrapped := wrap(l.Lease()) // without the mutex: wrap may call the lock
 	if !l.valid() {
 		return
 	}

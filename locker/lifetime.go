@@ -5,9 +5,9 @@ import (
 	"weak"
 )
 
-// The timer for the end of a lease also fires in between, to compare the wall clock with the
-// Deadline: timers stand still while a machine is suspended, leases do not. minTick and maxTick
-// bound how often.
+// The timer of a lease's end also fires before the end, to compare the wall clock with the Deadline:
+// timers stand still while a machine is suspended, leases do not. minTick and maxTick bound the time
+// between.
 const (
 	minTick = time.Second
 	maxTick = 10 * time.Second
@@ -37,7 +37,7 @@ func (l *lockState) Err() error {
 	return l.err
 }
 
-// peek returns what Err returns, but does not end the lock: printing a lock must run no callback.
+// peek returns the error of Err, but does not end the lock: printing a lock must run no callback.
 func (l *lockState) peek() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,10 +47,10 @@ func (l *lockState) peek() error {
 	return l.err
 }
 
-// afterDone is a callback for the end of a lock, and those behind it. nil: there are none.
+// afterDone is a list of callbacks for the end of a lock. nil: none.
 type afterDone struct {
 	f      func(error)
-	signal bool // f cannot block; it is called before the others, where the end is noticed
+	signal bool // f cannot block; the goroutine that notices the end calls it, before the others
 	next   *afterDone
 }
 
@@ -90,7 +90,7 @@ func (l *lockState) removeAfterDone(entry *afterDone) bool {
 	return false
 }
 
-// callSignals calls the callbacks that cannot block.
+// callSignals calls the signals.
 func (a *afterDone) callSignals(err error) {
 	for ; a != nil; a = a.next {
 		if a.signal {
@@ -99,7 +99,7 @@ func (a *afterDone) callSignals(err error) {
 	}
 }
 
-// callBlocking calls the others in order, even if one panics.
+// callBlocking calls the callbacks that may block, in order, even if one panics.
 func (a *afterDone) callBlocking(err error) {
 	if a == nil {
 		return
@@ -133,8 +133,9 @@ func (l *lockState) end(err error) (ended *afterDone) {
 	return ended
 }
 
-// lose is end for a lock that is lost, unless it ended before. It enqueues what the Traces are told, and
-// then the callbacks that may block, unless these would wait for a report that is running.
+// lose ends a lost lock, unless it has ended before. It enqueues the reports to the Traces, and then
+// the callbacks that may block. If reports are running, unlockAndCall calls these callbacks instead: a
+// running report may block. The mutex is held.
 func (l *lockState) lose(err error) (ended *afterDone) {
 	if l.err != nil {
 		return nil
@@ -152,13 +153,13 @@ func (l *lockState) lose(err error) (ended *afterDone) {
 // reporting reports whether a goroutine is running reports. The mutex is held.
 func (l *lockState) reporting() bool { return l.reports != nil && l.reports.running }
 
-// lock locks the mutex, and ends a lock whose Deadline has passed. It returns the callbacks of that.
+// lock locks the mutex. If the Deadline has passed, it ends the lock and returns the callbacks.
 func (l *lockState) lock() (ended *afterDone) {
 	l.mu.Lock()
 	return l.expire()
 }
 
-// expire ends a lock whose Deadline has passed. The mutex is held.
+// expire ends the lock if its Deadline has passed, and returns the callbacks. The mutex is held.
 func (l *lockState) expire() (ended *afterDone) {
 	if l.err == nil && l.left() <= 0 {
 		return l.lose(l.expired())
@@ -166,12 +167,12 @@ func (l *lockState) expire() (ended *afterDone) {
 	return nil
 }
 
-// unlock unlocks the mutex, and has what unlockAndCall calls called in the background.
+// unlock is unlockAndCall with reports in the background.
 func (l *lockState) unlock(ended *afterDone) { l.unlockAndCall(ended, true) }
 
-// unlockAndCall unlocks the mutex, and calls the signals in ended. Then it runs the reports that wait,
-// in a goroutine of their own if background is set. If a goroutine is running reports, that one runs
-// them; the callbacks in ended do not wait for it, because it may be in a callback that blocks.
+// unlockAndCall unlocks the mutex, and calls the signals in ended. Then it runs the waiting reports, in
+// a new goroutine if background is set. If a goroutine is running reports already, it runs these too.
+// The callbacks in ended then get a goroutine of their own: the running report may block.
 func (l *lockState) unlockAndCall(ended *afterDone, background bool) {
 	err, busy, starts := l.err, l.reporting(), l.reports != nil && !l.reports.running
 	if starts {
@@ -190,13 +191,13 @@ func (l *lockState) unlockAndCall(ended *afterDone, background bool) {
 }
 
 // forgotten reports whether the lock is held, the Lock was garbage-collected, and nothing else can
-// wait for its end or take the hold over. The first call returns false, and begins to observe the
+// wait for the end or take over the hold. The first call returns false, and begins to observe the
 // Lock. The mutex is held.
 func (l *lockState) forgotten() bool {
 	switch {
 	case l.err != nil, l.done != nil, l.handleTaken.Load():
 		return false
-	case l.after.blocks(): // those of Context do not; it is in use only as long as the Lock is reachable
+	case l.after.blocks(): // not those of Context: a ctx in use keeps the Lock reachable
 		return false
 	case l.strong != nil:
 		l.weak, l.strong = weak.Make(l.strong), nil
@@ -215,8 +216,8 @@ func (l *lockState) left() time.Duration {
 	return min(l.deadline.Sub(now), l.deadline.Round(0).Sub(now.Round(0)))
 }
 
-// watchDeadline starts the timer that ends the lock at its Deadline, for a lock whose end something waits
-// for. The mutex is held.
+// watchDeadline starts the timer, unless it runs: it ends the lock at its Deadline. It is called once
+// something waits for the end. The mutex is held.
 func (l *lockState) watchDeadline() {
 	if l.err != nil || l.timer != nil || l.deadline.IsZero() {
 		return
@@ -228,7 +229,7 @@ func (l *lockState) tick() time.Duration { return min(l.left(), min(max(minTick,
 
 func (l *lockState) ticked() {
 	l.mu.Lock()
-	if l.forgotten() { // asked first: the error of an expiry says so
+	if l.forgotten() { // before expire: its error gives the cause
 		l.extras().cause = ErrForgotten
 	}
 	ended := l.expire()

@@ -2,13 +2,12 @@ package locker
 
 import "slices"
 
-// maxReports is how many reports of a lock may wait. Beyond it, the oldest droppable one is
+// maxReports is the maximum number of waiting reports of a lock. Beyond it, the oldest droppable one is
 // dropped.
 const maxReports = 64
 
-// reports is the queue of a lock's events that wait to be reported. One goroutine at a time reports
-// them, in order, so that a slow callback delays only the later reports of its lock. The lock's
-// mutex guards it.
+// reports is the queue of a lock's events. One goroutine at a time reports them, in order: a slow
+// callback delays only the later reports of its lock. The lock's mutex guards the queue.
 type reports struct {
 	queue   []report
 	running bool
@@ -30,7 +29,7 @@ func (rs *reports) add(r report) {
 	}
 }
 
-// enqueue adds an event. The mutex is held.
+// enqueue adds a report. The next unlockAndCall runs it. The mutex is held.
 func (l *lockState) enqueue(r report) {
 	if l.reports == nil {
 		l.reports = &reports{}
@@ -39,7 +38,7 @@ func (l *lockState) enqueue(r report) {
 }
 
 // runReports runs reports until none wait, even if a callback panics. After maxReports of them it
-// leaves the rest to another goroutine, so that its caller is not kept.
+// leaves the rest to a new goroutine, and lets its caller go on.
 func (l *lockState) runReports() {
 	panicked := true
 	defer func() {
@@ -59,8 +58,8 @@ func (l *lockState) runReports() {
 	go l.runReports()
 }
 
-// nextReport removes and returns the oldest report. ok is false if there is none; the reporting has
-// then ended.
+// nextReport removes and returns the oldest report. If there is none, ok is false and the reporting has
+// ended.
 func (l *lockState) nextReport() (r report, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

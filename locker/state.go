@@ -14,48 +14,48 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// lockState is what a Lock refers to, and its lease.Hold. Strategies, middleware and timers keep it
-// and not the Lock, so that a Lock that the program has forgotten is garbage-collected.
+// lockState is the state of a Lock, and its lease.Hold. Strategies, middleware and timers keep the
+// lockState and not the Lock: a Lock forgotten by the program is garbage-collected.
 type lockState struct {
 	hidden atomic.Pointer[hidden] // nil in notHeld
 
 	name  string
 	ttl   time.Duration
-	mu    sync.Mutex // guards what follows
-	owner string     // empty until somebody asks, if the strategy chose none
+	mu    sync.Mutex // guards the fields below, unless atomic, and hidden.lease
+	owner string     // empty until first used, if the strategy chose none
 	fence int64
 
 	deadline    time.Time
-	err         error       // why it is no longer held; set once
+	err         error       // reason of the end; set once
 	handleTaken atomic.Bool // Handle was called
 	mode        Mode
 	released    bool // Release was called
 	answered    bool // the outcome of the release is known
 	done        chan struct{}
-	timer       *time.Timer // for the end; nil until something waits for it
+	timer       *time.Timer // of the Deadline; nil until something waits for the end
 	after       *afterDone  // the first one to call
 	tracing     *tracing    // nil if there is no Trace
 	reports     *reports    // events to report; nil: none
-	extra       *extra      // nil: each is nil
+	extra       *extra      // nil: all its fields are zero
 
-	// strong is the Lock until forgotten is first called, and weak after that. weak is not set at
-	// once, because making a weak pointer takes about as long as making the Lock.
+	// strong is the Lock until the first call of forgotten, weak afterwards. weak is not set at
+	// once: making a weak pointer takes about as long as making the Lock.
 	strong *Lock
 	weak   weak.Pointer[Lock]
 }
 
-// extra is what few locks need, each zero in the others. It is apart because programs may hold many
-// locks.
+// extra holds the fields of few locks; in the others they are zero. A separate struct saves memory in
+// programs with many locks.
 type extra struct {
-	cause error // why the lease is no longer renewed; nil: not known
-	// converts is closed when the conversion or SetNote in flight is over; nil: there is none
+	cause error // reason why the lease is no longer renewed; nil: unknown
+	// converts is closed at the end of the conversion or SetNote in flight; nil: none
 	converts  chan struct{}
-	addValues func(context.Context) context.Context // what Context adds to its parent; nil: nothing
-	tokened   atomic.Pointer[lease.Tokened]         // the strategy's Lease, if it is one; behind a pointer as hidden is
-	keepUntil time.Time                             // until when a release leaves the name taken; zero: it does not
+	addValues func(context.Context) context.Context // applied by Context to its parent; nil: none
+	tokened   atomic.Pointer[lease.Tokened]         // the strategy's Lease, if Tokened; see hidden
+	keepUntil time.Time                             // end of MinHold, if a release keeps the name; zero: none
 }
 
-// extras returns what l.extra points to, to change it. The mutex is held.
+// extras returns l.extra to change it, and makes it if nil. The mutex is held.
 func (l *lockState) extras() *extra {
 	if l.extra == nil {
 		l.extra = new(extra)
@@ -63,9 +63,9 @@ func (l *lockState) extras() *extra {
 	return l.extra
 }
 
-// hidden is what must not be printed. It is behind an atomic.Pointer because printers that show
-// unexported fields, such as those of test frameworks, follow all other pointers and interfaces. A
-// Lease may know the token.
+// hidden holds the secrets of a lock: they must not be printed. A Lease may contain the token. An
+// atomic.Pointer hides them: printers of unexported fields, as in test frameworks, follow all other
+// pointers and interfaces.
 type hidden struct {
 	token string
 	lease lease.Lease // guarded by lockState.mu
@@ -87,7 +87,7 @@ func (l *lockState) tokened() (t lease.Tokened, ok bool) {
 	return nil, false
 }
 
-// facts returns the Grant as it is now. It chooses a random owner if there is none yet.
+// facts returns the present Grant. It chooses a random owner if there is none yet.
 func (l *lockState) facts() lease.Grant {
 	if !l.valid() {
 		return lease.Grant{}
@@ -104,8 +104,7 @@ func (l *lockState) facts() lease.Grant {
 	}
 }
 
-// restOfMinHold returns what is left of MinHold, rounded up to whole milliseconds. The mutex is
-// held.
+// restOfMinHold returns the rest of MinHold, rounded up to whole milliseconds. The mutex is held.
 func (l *lockState) restOfMinHold() time.Duration {
 	if l.extra == nil || l.extra.keepUntil.IsZero() {
 		return 0
@@ -123,8 +122,8 @@ func (l *lockState) dropMinHold() {
 	}
 }
 
-// keepUntil returns the time until which a release leaves the name taken. It is zero if MinHold has
-// passed, or there is none.
+// keepUntil returns the end of MinHold: a release leaves the name taken until then. It is zero if
+// MinHold has passed, or there is none.
 func (l *lockState) keepUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,11 +185,11 @@ func (l *lockState) renew(ctx context.Context, ttl time.Duration) error {
 	return l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl), false)
 }
 
-// methods are those of Lock, by the Op of their errors.
+// methods are the methods of Lock, by the Op of their errors.
 var methods = map[string]string{"renew": "Renew", "upgrade": "Upgrade", "downgrade": "Downgrade", "note": "SetNote"}
 
-// do runs an operation that keeps the hold. invalid is what is wrong with its arguments. background:
-// it waits for no callback.
+// do runs an operation other than a release. invalid is an error in its arguments, or nil. background:
+// do waits for no callback.
 func (l *lockState) do(
 	ctx context.Context, name string, op lease.Op, invalid error, background bool,
 ) (err error) {
@@ -220,15 +219,15 @@ func (l *lockState) do(
 	return err
 }
 
-// whileHeld is the ctx of an operation. Its Err also reports the end of the lock, so that nothing
-// is resent after that. Its Done does not, and so costs nothing: each send has a bound of its own,
-// and an outcome after the end changes nothing.
+// whileHeld is the ctx of an operation. Its Err also reports the end of the lock: nothing is resent
+// after the end. Its Done does not, and costs nothing: each send has a bound of its own, and an
+// outcome after the end changes nothing.
 type whileHeld struct {
 	context.Context
 	lock *lockState
 }
 
-// Cancellable implements what driver.Cancellable asks for.
+// Cancellable makes driver.Cancellable ask the wrapped ctx.
 func (w whileHeld) Cancellable() bool { return driver.Cancellable(w.Context) }
 
 // Err implements context.Context.
@@ -265,7 +264,7 @@ func (l *lockState) keep(op lease.Op, term lease.Term, err error) error {
 	}
 	if err != nil {
 		if op.Kind == lease.OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
-			l.mode = Shared // it may be: nobody may rely on more
+			l.mode = Shared // the server may have downgraded it: nobody may rely on more
 		}
 		return err
 	}
@@ -286,7 +285,7 @@ func (l *lockState) keep(op lease.Op, term lease.Term, err error) error {
 
 // Release is Lock.Release.
 func (l *lockState) Release(ctx context.Context) (err error) {
-	if ctx == nil { // Release ends the hold even so
+	if ctx == nil { // Release ends the hold despite the error
 		ctx = context.Background()
 		defer func() {
 			if err == nil || !l.valid() {
@@ -316,8 +315,8 @@ func (l *lockState) Release(ctx context.Context) (err error) {
 	return nil
 }
 
-// release sends the release. before is the error with which the lock had ended, or nil if the
-// release ends it.
+// release sends the release. before is the error of an earlier end of the lock, or nil if the release
+// ends it.
 func (l *lockState) release(ctx context.Context, sender lease.Lease, before error) error {
 	keep := l.keepUntil()
 	_, err := sender.Do(ctx, lease.Op{Kind: lease.OpRelease, KeepUntil: keep})

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// tracing is a Trace to which a Lock reports its later events. It is immutable.
+// tracing is a Trace for the later events of a Lock, in a list. It is immutable.
 type tracing struct {
 	ctx    context.Context
 	trace  *locktrace.Trace
@@ -16,8 +16,8 @@ type tracing struct {
 	next   *tracing // the one added before; nil: none
 }
 
-// startTracing reports Acquired to the Trace in the ctx of the acquire, and keeps the Trace if it has
-// callbacks for later events. No other goroutine has the lock yet.
+// startTracing reports Acquired to t, the Trace in the acquire's ctx. If t has callbacks for later events,
+// it is kept. No other goroutine has the lock yet.
 func (l *lockState) startTracing(ctx context.Context, t *locktrace.Trace) {
 	later := t.Renewed != nil || t.Released != nil || t.Lost != nil
 	if t.Acquired == nil && !later {
@@ -41,7 +41,7 @@ func (l *lockState) startTracing(ctx context.Context, t *locktrace.Trace) {
 	}
 }
 
-// enqueueRenewed enqueues the report of a renewal that ended with err. The mutex is held.
+// enqueueRenewed enqueues the report of a renewal with the result err. The mutex is held.
 func (l *lockState) enqueueRenewed(ttl time.Duration, err error) {
 	traces, deadline := l.tracing, l.deadline
 	for t := traces; t != nil; t = t.next {
@@ -52,6 +52,7 @@ func (l *lockState) enqueueRenewed(ttl time.Duration, err error) {
 	}
 }
 
+// renewed reports a renewal to t and the Traces added before.
 func (t *tracing) renewed(l *lockState, ttl time.Duration, deadline time.Time, err error) {
 	for ; t != nil; t = t.next {
 		if t.trace.Renewed != nil {
@@ -61,10 +62,10 @@ func (t *tracing) renewed(l *lockState, ttl time.Duration, deadline time.Time, e
 	}
 }
 
-// reportRelease reports that a release ended with err, and until when it leaves the name taken.
+// reportRelease reports a release with the result err. The name stays taken until keep, unless zero.
 func (l *lockState) reportRelease(err error, keep time.Time) {
 	l.mu.Lock()
-	l.answered = true // for a Trace that is added now
+	l.answered = true // Trace reports the release to later Traces
 	if traces := l.tracing; traces.hasReleased() {
 		l.enqueue(report{run: func() {
 			for t := traces; t != nil; t = t.next {
@@ -85,6 +86,7 @@ func (t *tracing) hasReleased() bool {
 	return false
 }
 
+// released reports a release to t.
 func (t *tracing) released(l *lockState, err error, keep time.Time) {
 	if t.trace.Released != nil {
 		t.trace.Released(t.ctx, locktrace.ReleasedInfo{
@@ -94,7 +96,7 @@ func (t *tracing) released(l *lockState, err error, keep time.Time) {
 	}
 }
 
-// allLost reports to t and those before it that l was lost with err, even if one panics.
+// allLost reports the loss of l to t and the Traces added before, even if one panics.
 func (t *tracing) allLost(l *lockState, err error) {
 	if t != nil {
 		defer t.next.allLost(l, err)
@@ -102,7 +104,7 @@ func (t *tracing) allLost(l *lockState, err error) {
 	}
 }
 
-// lost reports that l ended with err, unless that was a release.
+// lost reports the loss of l to t, unless err is ErrReleased: then l was released.
 func (t *tracing) lost(l *lockState, err error) {
 	if err == ErrReleased { //nolint:errorlint // set by Release itself
 		return
