@@ -2,7 +2,7 @@ package retry
 
 import "time"
 
-// answers are the results of a queue's attempts, and the time without any.
+// answers are the results of a queue's attempts, and the time without an answer.
 type answers struct {
 	latest      outcome       // the newest: of an attempt, or of an acquire or a release here
 	refusals    int           // number of refused attempts

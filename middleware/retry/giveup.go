@@ -58,8 +58,8 @@ func (e *giveUpError) Error() string {
 	return b.String()
 }
 
-// unanswered returns the text for a server without an answer. It names e.why as
-// the cause if there is no other. Else it adds e.why, unless the time was over: the duration shows it.
+// unanswered returns the text for a server without an answer. It names e.why as the cause if there is
+// no other. Else it adds e.why, unless the time was over: the duration shows it.
 func (e *giveUpError) unanswered(failed *locker.AttemptError) string {
 	remarks := " (" + attempts(e.attempts) + ")"
 	cause := failed.Cause()

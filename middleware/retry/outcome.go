@@ -115,7 +115,7 @@ func contention(name string, err error) *locker.ContentionError {
 	return nil
 }
 
-// nothingRan reports whether err is a proof: no send of the attempt was executed.
+// nothingRan reports whether err proves that no send of the attempt was executed.
 func nothingRan(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
 }
@@ -138,7 +138,7 @@ func replaces(known outcome, failed, ended, cause error) bool {
 	}
 }
 
-// heldHere reports whether a request of this process holds the lock: known without the server.
+// heldHere reports whether the holder is a request of this process whose Deadline has not passed.
 func (o outcome) heldHere(now time.Time) bool {
 	if o.here == nil {
 		return false

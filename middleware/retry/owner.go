@@ -33,8 +33,8 @@ func (q *queue) setLatest(o outcome, w *waiter) {
 	}
 }
 
-// ownerCheck is a plan to learn whether a waiter's owner holds the lock: at the time at the leaders
-// try, unless an answer came after since. The zero ownerCheck is none.
+// ownerCheck is a plan to learn whether a waiter's owner holds the lock. At the time at the leaders
+// try, unless the lock was found held after since. The zero ownerCheck is none.
 type ownerCheck struct{ at, since time.Time }
 
 // planOwnerCheck returns the ownerCheck of w at its entry: w's owner may have acquired the lock in
@@ -53,7 +53,7 @@ func (w *waiter) planOwnerCheck(now time.Time) ownerCheck {
 	}
 }
 
-// checkOwner wakes the leaders, unless a refusal came after since.
+// checkOwner wakes the leaders, unless the lock was found held after since. An error is no such answer.
 func (w *waiter) checkOwner(since time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
