@@ -64,7 +64,10 @@ func (b *Bounded) Stop() {
 // The mutex is held.
 func (b *Bounded) check() error {
 	if t := b.timed.Load(); t != nil {
-		return t.Err()
+		if err := t.Err(); err != nil {
+			return err
+		}
+		return b.Context.Err() // who waits for the parent may be told before t is
 	}
 	if b.cancellable {
 		if err := b.Context.Err(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -278,5 +279,37 @@ func TestBoundAtOnce(t *testing.T) {
 		if b.Err() == nil || !check.Closed(b.Done()) {
 			t.Fatalf("Err %v, Done closed: %v", b.Err(), check.Closed(b.Done()))
 		}
+	}
+}
+
+// parent is a context that can be cancelled. Its children learn of the end later.
+type parent struct {
+	context.Context
+	done chan struct{}
+	over atomic.Bool
+}
+
+func (p *parent) Done() <-chan struct{} { return p.done }
+
+func (p *parent) Err() error {
+	if p.over.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Who waits for Cancelled finds an error then, whoever has asked for Done before.
+func TestCancelledHasAnError(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		p := &parent{Context: t.Context(), done: make(chan struct{})}
+		b := driver.Bound(p, time.Hour)
+		done := b.Done()
+		p.over.Store(true)
+		close(p.done)
+		<-driver.Cancelled(b)
+		check.Is(t, b.Err(), context.Canceled)
+		<-done
+		b.Stop()
 	}
 }

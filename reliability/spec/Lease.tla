@@ -90,7 +90,7 @@ Init ==
 
 (******************************* Clients ***********************************)
 \* An acquire, or a resume of the hold of the token t. It is sent again, with the same token, while
-\* its outcome is unknown. Code: strategies/keylock/acquire.go:Send,
+\* its outcome is unknown. Code: strategies/keylock/acquire.go:send,
 \* strategies/keylock/internal/resolve/sends.go:Resolve
 Ask(c, t) ==
   LET op == IF t = None THEN "set" ELSE "resume"
