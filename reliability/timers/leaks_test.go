@@ -46,8 +46,10 @@ func TestCensusFindsWhatIsLeft(t *testing.T) {
 			return b.Stop
 		}, []string{"driver.(*Bounded).Done"}},
 		{"a context", func(t *testing.T) func() {
-			return driver.Bound(t.Context(), time.Hour).Stop
-		}, []string{"driver.(*Bounded).Start"}},
+			b := driver.Bound(t.Context(), time.Hour)
+			b.Done()
+			return b.Stop
+		}, []string{"driver.(*Bounded).Done"}},
 		{"what is not ours", func(*testing.T) func() {
 			//realtime:ok the timer is what is looked for
 			timer := time.AfterFunc(time.Hour, func() {})
