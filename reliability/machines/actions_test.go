@@ -13,6 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
+// placeLasts is for how long a free lock may be kept for a waiter that does not come again: until 3 s
+// after its next attempt is due, in 2 s, and for 500 ms from when it is woken.
+const placeLasts = 5500 * time.Millisecond
+
 var (
 	ttls    = []time.Duration{2 * time.Second, 20 * time.Second, 300 * time.Millisecond, 50 * time.Millisecond, 3 * time.Millisecond}
 	watches = []time.Duration{2 * time.Second, 20 * time.Second}
@@ -85,7 +89,7 @@ func (m *machine) acquire(t *rapid.T) {
 		}
 		m.refused(s)
 		if !req.NoWait {
-			m.intents = latest(m.intents, s.end.Add(time.Second))
+			m.intents = latest(m.intents, s.end.Add(placeLasts))
 		}
 	case errors.Is(s.err, locker.ErrLost):
 		if s.end.Sub(s.start) < left(req.TTL) {
