@@ -36,7 +36,7 @@ var clusterCases = []testCase{
 	},
 	{
 		name: "a lost reply after a redirection leaves the outcome unknown", on: suite.OnlyCluster,
-		why: "MOVED and ASK prove that one node did not run the command; a client that reports them denies what the next node ran",
+		why: "MOVED and ASK speak for one node; a client that reports them denies what the next node ran",
 		run: lostReplyAfterRedirection,
 	},
 	{

@@ -306,7 +306,9 @@ func callsAreSentOnce(t *caseT) {
 
 // sendAndBreak has callers send at the same time, each about its key, and p disturb each tenth
 // command. It demands that the outcome of these is unknown.
-func (t *caseT) sendAndBreak(p *faultproxy.Proxy, drv driver.Driver, keys []string, what string, fault faultproxy.Fault) []answer {
+func (t *caseT) sendAndBreak(
+	p *faultproxy.Proxy, drv driver.Driver, keys []string, what string, fault faultproxy.Fault,
+) []answer {
 	t.Helper()
 	const every = 10
 	trap := p.Add(faultproxy.Rule{Match: about(nth(keys, every)), Every: true, Fault: fault})
