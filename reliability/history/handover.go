@@ -152,10 +152,14 @@ func (l *lease) unnoticed(events []Event) string {
 	return ""
 }
 
-// told returns the answer that told the holder that the hold had ended before its Deadline, or nil.
+// told returns the answer that told the holder that the hold had ended before its Deadline, although
+// no resume had taken it over. It returns nil if there is none.
 func (l *lease) told(events []Event) *Event {
+	if l.taken != nil {
+		return nil
+	}
 	for i, e := range events {
-		if e.Hold == l.acquired.Hold && e.Outcome == Lost && e.Return < l.deadline {
+		if e.Hold == l.acquired.Hold && e.Outcome == Lost && e.Return < l.deadline && !l.doubted(e) {
 			return &events[i]
 		}
 	}

@@ -72,6 +72,8 @@ func TestHandOversOfLostHolds(t *testing.T) {
 		{"soon after it was handed over", handed().acquire("c", 44, 53, from("b"), deadline(100)).release("b", 50, 52).release("c", 54, 55, lost), loss},
 		{"long after it was handed over", handed().acquire("c", 44, 63, from("b"), deadline(100)).release("b", 60, 62).release("c", 64, 65, lost), broken},
 		{"long after it was handed over, but not for long after the loss", begin().acquire("a", 0, 2).acquire("b", 10, 43, from("a"), deadline(100)).release("a", 40, 42).lose(50, 55).acquire("c", 44, 63, from("b"), deadline(100)).release("b", 60, 62).release("c", 64, 65, lost), loss},
+		{"and a resume may have ended it", handed().acquire("c", 44, 63, from("b"), deadline(100)).release("b", 60, 62).resume("d", "c", 63, 64, unknown).release("c", 65, 66, lost), kept},
+		{"and a resume has ended it", handed().acquire("c", 44, 63, from("b"), deadline(100)).release("b", 60, 62).resume("d", "c", 63, 64).renew("c", 65, 66, lost), kept},
 		{"but not the holds behind them", handed().release("b", 44, 45, lost).acquire("c", 300, 301).acquire("d", 302, 303), broken},
 		{"lost after it, but wrong before", begin().acquire("a", 0, 2).acquire("b", 10, 43, from("a"), deadline(100)).release("a", 40, 42).acquire("c", 50, 51).lose(70, 71), broken},
 	})

@@ -52,6 +52,9 @@ func lost(events []Event, all map[string]*lease, r Rules) int {
 }
 
 func (l *lease) lossShows(events []Event, all map[string]*lease, r Rules) bool {
+	if l.told(events) != nil {
+		return true
+	}
 	end := l.deadline
 	if l.released != nil {
 		end = min(end, l.released.Call)
@@ -62,8 +65,6 @@ func (l *lease) lossShows(events []Event, all map[string]*lease, r Rules) bool {
 	for _, e := range events {
 		other := all[e.Hold]
 		switch {
-		case other == l && e.Outcome == Lost && e.Return < l.deadline && l.taken == nil && !l.doubted(e):
-			return true
 		case e.Kind != Acquire || e.Outcome != OK || other == l || e.Return >= end || e.Call < l.acquired.Return:
 		case r.Model == Semaphore: // both may have had permits
 		case r.Model == Reentrant && e.Owner == l.owner:
