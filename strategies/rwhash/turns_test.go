@@ -4,6 +4,7 @@ package rwhash_test
 
 import (
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -199,6 +200,21 @@ func TestLongTurn(t *testing.T) {
 		next.refused(t, "", toTry-2*herd-100*time.Millisecond)
 		sleep(toTry - 2*herd - 100*time.Millisecond)
 		release(t, next.acquired(t))
+		b.free(t)
+	})
+}
+
+// A turn of the readers ends when the server's clock is set back, however far ahead its end is then.
+func TestTurnEndsWhenTheClockIsSetBack(t *testing.T) {
+	eachRun(t, map[string]string{"a turn": "turn", "a turn that has begun": "bar"}, func(t *testing.T, b bench, field string) {
+		old := b.read(t, locker.Request{Owner: "old"})
+		w := b.waits(t, writer, 0)
+		w.refused(t, "old", 2*time.Second)
+		b.m.HSet(name, field, strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10))
+		b.refused(t, noWait(reader), "", bound) // the writer keeps it out
+		w.refused(t, "old", 2*time.Second)
+		release(t, old)
+		release(t, w.acquired(t))
 		b.free(t)
 	})
 }

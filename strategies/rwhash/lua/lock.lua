@@ -11,6 +11,15 @@
 -- kept_token. Otherwise it is a hold like any other.
 --
 
+local longest_turn = 500 -- ms
+
+-- parse_turn(digits, now) returns a time at which something of a turn begins or ends, ms. One that is
+-- too far ahead was stored before the clock was set back: it is 0.
+local function parse_turn(digits, now)
+  local at = parse_digits(digits)
+  return at <= now + longest_turn and at or 0
+end
+
 -- open(key, token) returns the lock. It returns nil if there is none, and nil and a reply that says
 -- what the key holds if that is no lock of ours. own is the value of the hold of that token; writer
 -- and held are the writer's token and end; gone is the token of a writer that has expired.
@@ -29,8 +38,9 @@ local function open(key, token)
     return nil
   end
   parse_digits(f[3])
+  local now = clock()
   local lock = {
-    key = key, now = clock(), last = f[2], rough = f[3], bar = parse_digits(f[5]), turn = parse_digits(f[6]), long = f[7],
+    key = key, now = now, last = f[2], rough = f[3], bar = parse_turn(f[5], now), turn = parse_turn(f[6], now), long = f[7],
     own = token and f[8],
   }
   set_recent(lock, f[9], f[10])
