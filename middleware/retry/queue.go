@@ -89,8 +89,8 @@ func lineOf(shared bool) int {
 // mu is held.
 func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	line := q.line(w.shared)
-	first := line.first == w
-	w.left = true
+	first, number := line.first == w, w.number
+	w.number = 0
 	if w.ahead == nil {
 		line.first = w.behind
 	} else {
@@ -120,7 +120,7 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 		}
 	}
 	if first {
-		q.wakeNewLeaders(w)
+		q.wakeNewLeaders(w.shared, number)
 	}
 	return c
 }
@@ -180,19 +180,19 @@ func (q *queue) leader(shared bool) *waiter {
 	return nil
 }
 
-// wakeNewLeaders wakes the new leaders, and shared waiters that may try, after w, the first of its
-// line, has left.
-func (q *queue) wakeNewLeaders(w *waiter) {
-	if next := q.leader(w.shared); next != nil {
+// wakeNewLeaders wakes the new leaders, and shared waiters that may try, after the first waiter of a
+// line has left: shared is its mode, number its number.
+func (q *queue) wakeNewLeaders(shared bool, number int) {
+	if next := q.leader(shared); next != nil {
 		next.notify(locktrace.ByTurn)
 	}
-	if other := q.leader(!w.shared); other != nil && w.number < other.number && !q.all.strategy.ordered {
-		// If w was exclusive, it may have the lock: the other shared waiters wait for the leader's answer.
+	if other := q.leader(!shared); other != nil && number < other.number && !q.all.strategy.ordered {
+		// If an exclusive waiter left, it may have the lock: the other shared waiters wait for the leader's answer.
 		q.sharedClosed = q.sharedClosed || other.shared
 		other.notify(locktrace.ByTurn)
 	}
-	if !w.shared && !q.sharedClosed && !q.all.strategy.ordered {
-		q.wakeShared(w.number)
+	if !shared && !q.sharedClosed && !q.all.strategy.ordered {
+		q.wakeShared(number)
 	}
 }
 

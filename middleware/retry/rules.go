@@ -20,7 +20,7 @@ type view struct {
 func (w *waiter) view() view {
 	q := w.queue
 	v := view{
-		request: w.request, answers: q.answers, leads: w.leads(), admitted: w.shared && !w.left && q.admits(w),
+		request: w.request, answers: q.answers, leads: w.leads(), admitted: w.shared && w.queued() && q.admits(w),
 		sharedClosed: q.sharedClosed, mayReenter: w.mayReenter, reenters: q.all.reenters,
 	}
 	if v.leads && !q.all.closing {

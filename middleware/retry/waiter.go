@@ -12,13 +12,12 @@ import (
 type waiter struct {
 	queue         *queue
 	ahead, behind *waiter // in its line
-	number        int
+	number        int     // 0: it has left
 	request
 	mayReenter  bool    // its owner was found to hold the lock since its latest attempt began
 	attempt     attempt // in flight
 	placed      bool    // one of its attempts asked for a place at the server
 	passesPlace bool    // its latest attempt asked to pass the place on to the next waiter
-	left        bool
 	// wake holds at most one reason to try again. It is made for the first wait or wake-up: a waiter
 	// that succeeds at once has none.
 	wake chan locktrace.WakeReason
@@ -44,6 +43,9 @@ const (
 	inTurn
 	early // before the turn: its owner holds the lock
 )
+
+// queued reports whether w is in its queue.
+func (w *waiter) queued() bool { return w.number > 0 }
 
 // leads reports whether w is the leader of its line.
 func (w *waiter) leads() bool { return w.queue.leader(w.shared) == w }
@@ -166,7 +168,7 @@ func (w *waiter) currentView(givesUp bool) view {
 
 // leave removes w without the lock, unless w has left.
 func (w *waiter) leave() {
-	if w.left { // only w's own goroutine sets it
+	if !w.queued() { // only w's own goroutine changes it
 		return
 	}
 	q := w.queue
