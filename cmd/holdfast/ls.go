@@ -1,18 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -34,19 +38,16 @@ func newList(o *options) *cobra.Command {
 		Use:   "ls [PATTERN]",
 		Short: "List the locks that are held",
 		Long: `List the locks that are held, of all strategies. PATTERN is that of SCAN, such as 'invoice:*'.
+At a terminal they are a table.
 
 It scans all keys of the server in small steps, and never blocks it: in a Cluster those of each
 master, in a quorum those of each node. A lock that is acquired or released meanwhile may be missing
 or listed twice.`,
 		Args: takes(0, 1, "at most one PATTERN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pattern := "*"
-			if len(args) == 1 {
-				pattern = args[0]
-			}
 			ctx, cancel := untilSignal(cmd.Context())
 			defer cancel(nil)
-			err := o.list(ctx, pattern, asJSON)
+			err := o.list(ctx, patternOf(args), asJSON)
 			if ctx.Err() != nil {
 				return runError(ctx, err)
 			}
@@ -58,46 +59,70 @@ or listed twice.`,
 	return cmd
 }
 
+func patternOf(args []string) string {
+	if len(args) == 1 {
+		return args[0]
+	}
+	return "*"
+}
+
 // list prints the locks that are held.
 func (o *options) list(ctx context.Context, pattern string, asJSON bool) error {
-	all, err := o.credentials()
+	l, err := o.newListing(pattern)
 	if err != nil {
 		return err
 	}
-	c, err := o.connectTo(all)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	l := &listing{c: c, prefix: o.prefix, asJSON: asJSON}
+	defer l.c.close()
 	text := l.progress
 	if asJSON {
 		text = func() string { return "" }
 	}
-	l.line = startStatusLine(os.Stderr, text)
-	defer l.line.stop()
-	if len(c) == 1 {
-		err = l.scanNode(ctx, o, all[0], 0, pattern, func(name string, s shown) error {
-			return l.print(newLockJSON(name, s), name, describe(s))
-		})
-	} else {
-		err = l.listQuorum(ctx, o, all, pattern)
+	line := startStatusLine(os.Stderr, text)
+	l.warn = func(err error) { _ = line.above(func() error { warnf("%s", explain("ls", err)); return nil }) }
+	var rows []listed // of a table
+	found := false
+	l.show = func(one listed) error {
+		found = true
+		if !asJSON && term.IsTerminal(int(os.Stdout.Fd())) {
+			rows = append(rows, one)
+			return nil
+		}
+		return line.above(func() error { return one.print(stdout, asJSON) })
 	}
-	if err == nil && !l.printed && !asJSON {
-		_ = l.line.above(func() error { warnf("no lock is held whose name matches %q", pattern); return nil })
+	err = l.scan(ctx)
+	line.stop()
+	if err == nil && !found && !asJSON {
+		warnf("no lock is held whose name matches %q", pattern)
 	}
-	return withStatus(err)
+	if len(rows) == 0 {
+		return withStatus(err)
+	}
+	_, failed := io.WriteString(stdout, table(rows, time.Now())) // also those found before an error
+	return withStatus(cmp.Or(err, printed(failed)))
 }
 
-// listing prints locks, and counts.
+// listing finds locks, and counts.
 type listing struct {
-	c      connection
-	prefix string
-	asJSON bool
-	line   *statusLine
+	o       *options
+	c       connection
+	all     []credentials
+	pattern string
+	show    func(listed) error
+	warn    func(error) // about a node of a quorum
 
 	steps, locks atomic.Int64
-	printed      bool
+}
+
+func (o *options) newListing(pattern string) (*listing, error) {
+	all, err := o.credentials()
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.connectTo(all)
+	if err != nil {
+		return nil, err
+	}
+	return &listing{o: o, c: c, all: all, pattern: pattern}, nil
 }
 
 // scanStep is how many keys a step of a scan looks at, about: the COUNT of scan.lua.
@@ -107,23 +132,20 @@ func (l *listing) progress() string {
 	return fmt.Sprintf("scanned about %d keys, %d locks", l.steps.Load()*scanStep, l.locks.Load())
 }
 
-func (l *listing) print(j lockJSON, name, description string) error {
-	l.printed = true
-	return l.line.above(func() error {
-		if l.asJSON {
-			return printJSON(stdout, j)
-		}
-		_, err := fmt.Fprintf(stdout, "%s  %s\n", printable(name), description)
-		return printed(err)
-	})
+// scan shows all locks that are held.
+func (l *listing) scan(ctx context.Context) error {
+	if len(l.c) > 1 {
+		return l.scanQuorum(ctx)
+	}
+	return l.scanNode(ctx, 0, func(name string, s shown) error { return l.show(listed{name: name, shown: s}) })
 }
 
-// listQuorum prints what is held at any node, with the state that a quorum of them agrees on. A
+// scanQuorum shows the locks that are held at any node, with the state that a quorum of them agrees on. A
 // minority of nodes may fail.
-func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials, pattern string) error {
+func (l *listing) scanQuorum(ctx context.Context) error {
 	at, failed := map[string][]int{}, 0
-	for i := range all {
-		err := l.scanNode(ctx, o, all[i], i, pattern, func(name string, _ shown) error {
+	for i, node := range l.all {
+		err := l.scanNode(ctx, i, func(name string, _ shown) error {
 			if nodes := at[name]; len(nodes) == 0 || nodes[len(nodes)-1] != i { // else it was scanned twice
 				at[name] = append(nodes, i)
 			}
@@ -132,40 +154,35 @@ func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials,
 		if err == nil {
 			continue
 		}
-		err = fmt.Errorf("node %s: %w", all[i].label(), err)
+		err = fmt.Errorf("node %s: %w", node.label(), err)
 		failed++
-		if ctx.Err() != nil || !driver.Transient(err) || failed > (len(all)-1)/2 {
+		if ctx.Err() != nil || !driver.Transient(err) || failed > (len(l.all)-1)/2 {
 			return err
 		}
-		_ = l.line.above(func() error { warnf("%s", explain("ls", err)); return nil })
+		l.warn(err)
 	}
-	quorum, err := l.c.inspector(l.prefix)
+	quorum, err := l.c.inspector(l.o.prefix)
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		state, err := l.inspect(ctx, quorum, name)
-		undecided := failed > 0 && ctx.Err() == nil && driver.Transient(err)
-		if err != nil && !undecided {
+		one := listed{name: name, shown: quorum.shown(state)}
+		one.undecided = failed > 0 && ctx.Err() == nil && driver.Transient(err)
+		if err != nil && !one.undecided {
 			return err
 		}
-		j, what := newLockJSON(name, quorum.shown(state)), describe(quorum.shown(state))
-		if undecided {
-			j.Undecided, j.Waiters = true, -1
-		}
 		for _, i := range at[name] {
-			j.Nodes = append(j.Nodes, all[i].label())
+			one.nodes = append(one.nodes, l.all[i].label())
 		}
-		nodes := fmt.Sprintf("at %d of %d nodes", len(at[name]), len(all))
+		one.remark = fmt.Sprintf("at %d of %d nodes", len(at[name]), len(l.all))
 		switch {
-		case undecided:
-			what = fmt.Sprintf("held %s, and %d did not answer", nodes, failed)
+		case one.undecided:
+			one.remark = fmt.Sprintf("held %s, and %d did not answer", one.remark, failed)
 		case !state.Held:
-			what = fmt.Sprintf("held %s, which is no quorum", nodes)
-		default:
-			what += ", " + nodes
+			one.remark = fmt.Sprintf("held %s, which is no quorum", one.remark)
 		}
-		if err := l.print(j, name, what); err != nil {
+		if err := l.show(one); err != nil {
 			return err
 		}
 	}
@@ -174,11 +191,9 @@ func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials,
 
 // scanNode calls found for each lock that is held at a node: one server, or all masters of a
 // Cluster.
-func (l *listing) scanNode(
-	ctx context.Context, o *options, cred credentials, node int, pattern string, found func(string, shown) error,
-) error {
-	drv := l.c[node].drv
-	d, err := newDetector(drv, l.prefix)
+func (l *listing) scanNode(ctx context.Context, node int, found func(string, shown) error) error {
+	drv, cred := l.c[node].drv, l.all[node]
+	d, err := newDetector(drv, l.o.prefix)
 	if err != nil {
 		return err
 	}
@@ -188,13 +203,13 @@ func (l *listing) scanNode(
 		if err != nil {
 			return fmt.Errorf("find the masters: %w", err)
 		}
-		if servers, err = o.connectTo(masters); err != nil {
+		if servers, err = l.o.connectTo(masters); err != nil {
 			return err
 		}
 		defer servers.close()
 	}
 	for _, s := range servers {
-		err := scanAll(ctx, s.drv, l.prefix, pattern, func(name, strategy string) error {
+		err := scanAll(ctx, s.drv, l.o.prefix, l.pattern, func(name, strategy string) error {
 			state, err := l.inspect(ctx, d.strategies[strategy], name)
 			if err != nil || !state.Held {
 				return err

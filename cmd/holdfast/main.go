@@ -5,6 +5,7 @@
 //	holdfast who NAME                  shows who holds a lock
 //	holdfast watch NAME                shows it now and after each change
 //	holdfast ls [PATTERN]              lists the locks that are held
+//	holdfast top [PATTERN]             shows them again and again, those with most waiters first
 //	holdfast release --force NAME      ends the hold of another
 //	holdfast check                     checks what locks assume of the server
 //	holdfast bench                     measures the server
@@ -81,7 +82,7 @@ HOLDFAST_URL: never from an argument, which every user of the machine can read.`
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return o.readEnvironment(cmd.Flags()) },
 	}
 	o.register(root)
-	root.AddCommand(newRun(o), newLeader(o), newWho(o), newList(o), newWatch(o), newRelease(o),
+	root.AddCommand(newRun(o), newLeader(o), newWho(o), newList(o), newTop(o), newWatch(o), newRelease(o),
 		newCheck(o), newBench(o), newConformance(o))
 	return root
 }

@@ -252,3 +252,32 @@ func TestBenchProgress(t *testing.T) {
 	term.send(t, "\x03", "^C", 1)
 	check.Eventually(t, "its keys are gone", func() bool { return s.MustCommand(t, "DBSIZE") == int64(0) })
 }
+
+// At a terminal, ls prints a table, and top draws it again and again until Ctrl-C, the lock with most
+// waiters first.
+func TestListAndTopAtTerminal(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	env := at(s.Addr())
+	must(t, env, "run", "alone", "--min-hold", "1h", "--", "true")
+	holder := begin(t, env, "run", "wanted", "--note", "holder", "--", "sh", "-c", "echo ready; exec sleep 60")
+	holder.line(t)
+	term := atTerminalOf(t, s, 120, "", "ls")
+	term.send(t, "", "WAITING", 1)
+	term.send(t, "", "released", 1)
+	top := atTerminalOf(t, s, 120, "", "top", "--interval", "10ms")
+	top.send(t, "", "2 locks, 0 waiting", 2)
+	waiter := begin(t, env, "run", "wanted", "--", "true")
+	top.send(t, "", "2 locks, 1 waiting", 2)
+	_, screen, _ := strings.Cut(top.out.String(), "2 locks, 1 waiting")
+	if wanted, alone := strings.Index(screen, "wanted"), strings.Index(screen, "alone"); wanted < 0 || alone < wanted {
+		t.Errorf("the screen is %q", screen)
+	}
+	_ = holder.cmd.Process.Signal(syscall.SIGTERM)
+	holder.end(t)
+	waiter.end(t)
+	top.send(t, "", "1 lock, 0 waiting", 1)
+	check.Must(t, s.Kill())
+	top.send(t, "", "connection refused", 1)
+	top.send(t, "\x03", "^C", 1)
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+)
+
+// listed is a lock of a list.
+type listed struct {
+	name string
+	shown
+	nodes     []string // of a quorum: those with a hold
+	undecided bool     // too few nodes of a quorum answered
+	remark    string   // of a quorum: the number of these nodes
+}
+
+// text returns the lock in words.
+func (l listed) text() string {
+	switch {
+	case l.remark == "":
+		return describe(l.shown)
+	case l.undecided || !l.Held:
+		return l.remark
+	default:
+		return describe(l.shown) + ", " + l.remark
+	}
+}
+
+// print prints the lock on a line.
+func (l listed) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, l.json())
+	}
+	_, err := fmt.Fprintf(w, "%s  %s\n", printable(l.name), l.text())
+	return printed(err)
+}
+
+func (l listed) json() lockJSON {
+	j := newLockJSON(l.name, l.shown)
+	j.Nodes = l.nodes
+	if l.undecided {
+		j.Undecided, j.Waiters = true, -1
+	}
+	return j
+}
+
+// table returns the locks as an aligned table with a heading. Unknown cells are "-".
+func table(locks []listed, now time.Time) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "NAME\tMODE\tLEFT\tWAITING\tSINCE\tHOLDER") // a strings.Builder has no error
+	for _, l := range locks {
+		cells := []string{printable(l.name), l.mode(), l.left(), l.waitersText(), "-", l.text()}
+		if l.Held && !l.undecided {
+			cells[4], cells[5] = l.holder(now)
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+func (l listed) mode() string {
+	switch {
+	case !l.Held || l.undecided:
+		return "-"
+	case l.Holds == 0:
+		return "released"
+	case l.Permits > 0:
+		return fmt.Sprintf("%d of %d", l.Permits-l.Free, l.Permits)
+	case l.Holds > 1:
+		return fmt.Sprintf("%s x%d", l.Mode, l.Holds)
+	default:
+		return l.Mode.String()
+	}
+}
+
+func (l listed) left() string {
+	if l.Left <= 0 || l.undecided {
+		return "-"
+	}
+	return l.Left.Round(100 * time.Millisecond).String()
+}
+
+func (l listed) waitersText() string {
+	if l.Waiters < 0 || l.undecided {
+		return "-"
+	}
+	return strconv.Itoa(l.Waiters)
+}
+
+// holder returns for how long the holder has had the lock, and who it is.
+func (l listed) holder(now time.Time) (since, who string) {
+	var parts []string
+	if l.strategy == anyString {
+		parts = append(parts, "of another library, or no lock")
+	}
+	if l.Owner != "" {
+		parts = append(parts, "owner "+printable(l.Owner))
+	}
+	began, note := parseNote(l.Note)
+	if since = "-"; !began.IsZero() {
+		since = max(now.Sub(began), 0).Round(time.Second).String()
+	}
+	if note != "" {
+		parts = append(parts, oneLine(note))
+	}
+	if l.remark != "" {
+		parts = append(parts, l.remark)
+	}
+	return since, cmp.Or(strings.Join(parts, ", "), "-")
+}
+
+// oneLine returns s, quoted if a character of it cannot be shown on one line.
+func oneLine(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// noteForm is the form of the notes of newNote.
+var noteForm = regexp.MustCompile(`^(.+ pid \d+) since (\S+)(: .*)$`)
+
+// parseNote returns the time in a note of newNote, and the note without it. It returns another note as
+// it is, with the zero time.
+func parseNote(note string) (since time.Time, rest string) {
+	m := noteForm.FindStringSubmatch(note)
+	if m == nil {
+		return time.Time{}, note
+	}
+	since, err := time.Parse(time.RFC3339, m[2])
+	if err != nil {
+		return time.Time{}, note
+	}
+	return since, m[1] + m[3]
+}
