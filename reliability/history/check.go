@@ -16,7 +16,7 @@ type Verdict string
 // The verdicts.
 const (
 	Kept      Verdict = "kept"      // all promises were kept
-	Loss      Verdict = "loss"      // kept, except that a server lost its state when it was allowed to
+	Loss      Verdict = "loss"      // kept, except for a permitted loss of a server's state
 	Violation Verdict = "violation" // a promise was broken
 	Unknown   Verdict = "unknown"   // the check ran out of time
 )
@@ -26,12 +26,12 @@ type Result struct {
 	Name       string
 	Verdict    Verdict
 	Operations int    // calls, Held events and writes
-	Checked    int    // the operations whose answer proves something, which the model had to explain
-	Holds      int    // acquires that succeeded
-	Resumes    int    // that succeeded
-	HandOvers  int    // acquires that got the hold of another of their process
-	Refusals   int    // acquires and upgrades that were refused
-	Losses     int    // holds that a server is known to have lost
+	Checked    int    // operations with a conclusive answer, for the model to explain
+	Holds      int    // successful acquires
+	Resumes    int    // successful ones
+	HandOvers  int    // acquires by a hand-over from another request of the process
+	Refusals   int    // refused acquires and upgrades
+	Losses     int    // holds known to be lost at a server
 	Reason     string // of a violation
 
 	rules  Rules
@@ -92,7 +92,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	limit := r.strictLimit(events, timeout)
 	verdict := porcupine.CheckOperationsTimeout(model, strict, limit)
 	if (verdict == porcupine.Illegal || verdict == porcupine.Unknown && limit != timeout) && markDoubts(events, all, r) {
-		// All that no server may have lost must still be right.
+		// The answers about certain holds must still be right.
 		verdict = porcupine.CheckOperationsTimeout(model, operations(events, all, r), timeout)
 		res.Verdict = Loss
 		res.Losses = max(1, lost(events, all, r))
@@ -122,8 +122,7 @@ func (r Rules) strictLimit(events []Event, timeout time.Duration) time.Duration 
 	return timeout
 }
 
-// lossyLimit bounds the strict check of a semaphore's history where a server may have lost its
-// state.
+// lossyLimit bounds the strict check of a semaphore's history with possible losses.
 const lossyLimit = 3 * time.Second
 
 func (r Rules) model() porcupine.Model {
@@ -138,7 +137,7 @@ func (r Rules) model() porcupine.Model {
 	}
 }
 
-// operations translates events for porcupine. Events that leftovers explain, or that prove nothing,
+// operations translates events for porcupine. Events explained by leftovers and inconclusive events
 // are left out.
 func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Operation {
 	left := leftovers(events, all, r)
@@ -180,7 +179,7 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 				byServer(keepsName, span{l.released.Call, s.to})
 			}
 		case l.keeps():
-			byServer(endsMinHold, l.kept(r))
+			byServer(endsMinHold, l.freed(r))
 		}
 	}
 	return ops
@@ -194,7 +193,7 @@ func inOrder(all map[string]*lease) []*lease {
 	return list
 }
 
-// proves reports whether the answer of an event proves something, so that the model judges it.
+// proves reports whether the answer of an event is conclusive: the model then judges it.
 func (o *op) proves(events []Event, all map[string]*lease, left map[string]span, r Rules) bool {
 	if o.lease != nil && o.lease.excuses(o.Event) {
 		return false
@@ -227,14 +226,14 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	return o.certain() && o.Outcome != Failed
 }
 
-// certain reports whether o is about a hold that no server may have lost before it returned.
+// certain reports whether no server may have lost o's hold before o returned.
 func (o *op) certain() bool { return o.lease != nil && !o.lease.uncertainAt(o.Return) }
 
-// late reports whether the loss was reported after the Deadline. The client finds that out by
-// itself, whatever the server has.
+// late reports whether the loss was reported after the Deadline: then the client reports it,
+// whatever the server has.
 func (o *op) late() bool { return o.Outcome == Lost && o.Return >= o.lease.deadline }
 
-// explained reports whether something that another call left may be the cause of the answer.
+// explained reports whether the leftover of another call may be the cause of the answer.
 func (o *op) explained(left map[string]span, of func(Event) bool, events []Event) bool {
 	for _, e := range events {
 		if s, ok := left[e.ID]; ok && e.ID != o.ID && (of == nil || of(e)) && s.meets(o.Call, o.Return) {
@@ -265,7 +264,7 @@ func besideUncertain(all map[string]*lease, o *op, owner string) bool {
 	return false
 }
 
-// explain repeats the check to get what the picture shows.
+// explain repeats the check to get the data of the picture.
 func explain(model porcupine.Model, ops []porcupine.Operation, timeout time.Duration) porcupine.LinearizationInfo {
 	if timeout == 0 {
 		timeout = math.MaxInt64
@@ -274,8 +273,7 @@ func explain(model porcupine.Model, ops []porcupine.Operation, timeout time.Dura
 	return info
 }
 
-// reason describes the longest order of calls that explains their answers, and the operation at
-// which it ends.
+// reason describes the longest order of calls that explains their answers, and its last operation.
 func reason(info porcupine.LinearizationInfo) string {
 	partitions := info.PartialLinearizationsOperations()
 	if len(partitions) == 0 || len(partitions[0]) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Kind says what a client did.
+// Kind is the kind of a client's call.
 type Kind string
 
 // The kinds of events.
@@ -28,7 +28,7 @@ const (
 	Note      Kind = "note"      // shown in the picture, such as a fault; not checked
 )
 
-// Outcome is the answer that the client got.
+// Outcome is the answer to the client.
 type Outcome string
 
 // The outcomes.
@@ -41,7 +41,7 @@ const (
 	Unsettled Outcome = "unsettled" // any other error: it may have taken effect, now or later
 )
 
-// OutcomeOf returns the outcome of a call of a lock that returned err.
+// OutcomeOf returns the outcome of a lock's call with the error err.
 func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
@@ -54,11 +54,11 @@ func OutcomeOf(err error) Outcome {
 	return Unsettled
 }
 
-// Event is one call of a client and its answer. Times are nanoseconds on a clock that all clients
-// of a history share.
+// Event is one call of a client and its answer. Times are nanoseconds on one clock for all clients
+// of a history.
 type Event struct {
-	// ID names the event. Of two with the same ID the later one counts: a call is recorded when it
-	// begins and again when it ends, so a call whose process dies in between is known.
+	// ID names the event. A call is recorded when it begins and again, with the same ID, when it
+	// ends: the later event counts. So a call is known even if its process dies.
 	ID      string  `json:"id"`
 	Client  int     `json:"client"`
 	Name    string  `json:"name"` // of the lock; of Lose: empty for all
@@ -66,30 +66,30 @@ type Event struct {
 	Outcome Outcome `json:"outcome"`
 	Call    int64   `json:"call"`
 	Return  int64   `json:"return"`
-	// Hold names the hold, by the ID of its acquire, or of the resume that took it over.
+	// Hold names the hold, by the ID of its acquire or resume.
 	Hold    string        `json:"hold,omitempty"`
 	Over    string        `json:"over,omitempty"` // of Resume: the hold to take over
 	Owner   string        `json:"owner,omitempty"`
-	Shared  bool          `json:"shared,omitempty"`  // the mode asked for
-	TTL     time.Duration `json:"ttl,omitempty"`     // of Acquire, Resume and Renew: what was asked for
-	Permits int           `json:"permits,omitempty"` // of Acquire, of a semaphore: what was asked for; 0: one
-	MinHold time.Duration `json:"minHold,omitempty"` // of Acquire: what was asked for
-	Fenced  bool          `json:"fenced,omitempty"`  // of Acquire: a fencing token was asked for
+	Shared  bool          `json:"shared,omitempty"`  // the requested mode
+	TTL     time.Duration `json:"ttl,omitempty"`     // of Acquire, Resume and Renew: as requested
+	Permits int           `json:"permits,omitempty"` // of Acquire of a semaphore: as requested; 0: one
+	MinHold time.Duration `json:"minHold,omitempty"` // of Acquire: as requested
+	Fenced  bool          `json:"fenced,omitempty"`  // of Acquire: a fencing token was requested
 	NoWait  bool          `json:"noWait,omitempty"`  // of Acquire: its client does not wait
 	Open    bool          `json:"open,omitempty"`    // of Acquire: the outcome of one of its attempts was unknown; of a quorum, not at one node alone
-	From    string        `json:"from,omitempty"`    // of Acquire: the Owner of the hold that was handed over to it
+	From    string        `json:"from,omitempty"`    // of Acquire: Owner of the hold handed over to it
 	Resent  bool          `json:"resent,omitempty"`  // of Acquire: one of its attempts sent more than one command
-	// Fence is the fencing token that the client got, or wrote with; 0: none.
+	// Fence is the fencing token received, or of a Write the one used; 0: none.
 	Fence int64 `json:"fence,omitempty"`
-	// Deadline is that of the Lock after the call; 0: there was no Lock.
+	// Deadline is the Lock's after the call; 0: there was no Lock.
 	Deadline int64 `json:"deadline,omitempty"`
 	// Before is the Lock's Deadline at some time during the call; 0: unknown.
 	Before int64  `json:"before,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
-// Settle returns one event for each ID, in the order of the calls. A call that is pending because
-// its client died ends unsettled at the time at, and the holds of dead clients are abandoned then.
+// Settle returns one event for each ID, in the order of the calls. A client with a pending call has
+// died: at the time at, its call ends unsettled and its holds are abandoned.
 func Settle(events []Event, at int64) []Event {
 	last := map[string]int{}
 	var out []Event

@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Passed is a hold that another client, in any process, may take over.
+// Passed is a hold for another client, in any process, to take over.
 type Passed struct {
 	Hold   string
 	Handle string // encoded
 }
 
-// Pass returns what [Client.Resume] needs to take the hold over. The Hold can still be used: it
-// learns of the take-over by its next command.
+// Pass returns the argument for [Client.Resume] to take the hold over. The Hold can still be used:
+// its next command finds the take-over.
 func (h *Hold) Pass() Passed { return Passed{h.id, h.Handle().Encode()} }
 
 // Resume takes over a hold through l.

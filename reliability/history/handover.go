@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// findHandOvers finds the holds that were handed over. Their order is that in which the acquires
-// returned: a waiter may have called before its predecessor.
+// findHandOvers finds the hand-overs. It orders them by the returns of the acquires: a waiter may
+// have called before its predecessor.
 func findHandOvers(events []Event, all map[string]*lease) {
 	byOwner := map[string]*lease{}
 	for _, l := range all {
@@ -51,8 +51,8 @@ func (o *op) span() span {
 	return s
 }
 
-// handedTo returns until when the server may have a hold that was handed over to an acquire that
-// did not return it, because the process died or the hold is released in the background.
+// handedTo returns until when the server may have a hold that was handed over to e, if e did not
+// return it: the process died, or the hold is released in the background.
 func (r Rules) handedTo(e Event, all map[string]*lease) (until int64) {
 	if !r.HandOver || e.NoWait {
 		return 0
@@ -65,7 +65,7 @@ func (r Rules) handedTo(e Event, all map[string]*lease) (until int64) {
 	return until
 }
 
-// brokenHandOver describes a hold that does not continue the hold that was handed over to it. It
+// brokenHandOver describes the first hold that does not continue the hold handed over to it. It
 // returns "" if there is none.
 func brokenHandOver(events []Event, all map[string]*lease, r Rules) string {
 	for _, l := range inOrder(all) {
@@ -110,7 +110,7 @@ func (l *lease) brokenHandOver(events []Event, r Rules) string {
 	return l.unnoticed(events)
 }
 
-// head returns the hold that was acquired at the server, and handed over until l had it.
+// head returns the first hold of l's chain of hand-overs: it was acquired at the server.
 func (l *lease) head() *lease {
 	for l.handedOver() {
 		l = l.over
@@ -121,17 +121,17 @@ func (l *lease) head() *lease {
 // unconfirmed returns how old the last answer of the server may be for a hand-over.
 func unconfirmed(ttl time.Duration) int64 { return int64(min(50*time.Millisecond, ttl/10)) }
 
-// unnoticed describes the hand-over to l of a hold that had ended at the server: its last holder
-// was told so. The server must be asked from the first hand-over after that on. It returns "" if it
-// was, or may have been.
+// unnoticed describes the hand-over to l of a hold that had ended at the server, as reported to its
+// last holder. From the first hand-over after the end on, the server must be asked. It returns ""
+// if the server was, or may have been.
 func (l *lease) unnoticed(events []Event) string {
-	told := l.told(events)
-	if told == nil {
+	reported := l.earlyLoss(events)
+	if reported == nil {
 		return ""
 	}
 	var ended int64 // at the latest
 	for _, e := range events {
-		if e.Kind == Lose && e.Call <= told.Return {
+		if e.Kind == Lose && e.Call <= reported.Return {
 			ended = max(ended, e.Return)
 		}
 	}
@@ -152,9 +152,9 @@ func (l *lease) unnoticed(events []Event) string {
 	return ""
 }
 
-// told returns the answer that told the holder that the hold had ended before its Deadline, although
-// no resume had taken it over. It returns nil if there is none.
-func (l *lease) told(events []Event) *Event {
+// earlyLoss returns the answer that reported the hold's end before its Deadline, unless a resume
+// had taken it over. It returns nil if there is none.
+func (l *lease) earlyLoss(events []Event) *Event {
 	if l.taken != nil {
 		return nil
 	}

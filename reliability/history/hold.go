@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Hold is a Lock whose calls are recorded. Only the goroutine of its Client may use it.
+// Hold is a Lock with recorded calls. Only the goroutine of its Client may use it.
 type Hold struct {
 	*locker.Lock
 	c     *Client
@@ -38,8 +38,8 @@ func (h *Hold) end(e Event, err error) error {
 	return err
 }
 
-// Held reports whether the Lock reports that it is held, and records it if so, for one instant
-// before the Deadline.
+// Held reports whether the Lock reports itself held, and records it if so, for one instant before
+// the Deadline.
 func (h *Hold) Held() bool {
 	from := time.Now()
 	e := h.event(Held) // read before Err
@@ -71,7 +71,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	e := h.begin(Downgrade)
 	err := h.Lock.Downgrade(ctx)
 	if OutcomeOf(err) == Unsettled && h.Mode() == locker.Exclusive {
-		// A Lock whose downgrade has an unknown outcome reports Shared. This outcome is known.
+		// After an unknown outcome the Lock would report Shared: this outcome is known.
 		e.Return, e.Outcome, e.Error = h.c.r.Now(), Failed, err.Error()
 		h.c.r.Add(e)
 		return err

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// markDoubts marks the holds that may have existed at a server when it may have lost its state, and
-// reports whether there are any. Earlier answers about them must still be explained.
+// markDoubts marks the holds that may have existed during a Lose, and reports whether there are
+// any. Earlier answers about them must still be explained.
 func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 	found := false
 	for _, e := range events {
@@ -20,8 +20,8 @@ func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 		}
 	}
 	if r.Model == Reentrant && slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Resume }) {
-		// A resume raises the token of all holds of its owner, so one that is uncertain makes all
-		// tokens of the owner uncertain.
+		// A resume raises the token of all holds of its owner: an uncertain hold makes all tokens
+		// of the owner uncertain.
 		for _, l := range all {
 			if l.uncertain() {
 				l.doubt = min(l.doubt, l.acquired.Call)
@@ -39,8 +39,8 @@ func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 	return found
 }
 
-// lost counts the uncertain holds whose loss is visible: the holder learned of it before the
-// Deadline, or somebody else acquired.
+// lost counts the visible losses of uncertain holds: the holder learned of it before the Deadline,
+// or somebody else acquired.
 func lost(events []Event, all map[string]*lease, r Rules) int {
 	n := 0
 	for _, l := range all {
@@ -52,7 +52,7 @@ func lost(events []Event, all map[string]*lease, r Rules) int {
 }
 
 func (l *lease) lossShows(events []Event, all map[string]*lease, r Rules) bool {
-	if l.told(events) != nil {
+	if l.earlyLoss(events) != nil {
 		return true
 	}
 	end := l.deadline
@@ -76,14 +76,14 @@ func (l *lease) lossShows(events []Event, all map[string]*lease, r Rules) bool {
 	return false
 }
 
-// outOfOrder describes two fencing tokens that do not increase, whatever the servers lost. It
-// returns "" if there are none.
+// outOfOrder describes two fencing tokens in the wrong order, whatever the servers lost. It returns
+// "" if there are none.
 //
 // It compares minted tokens only. While an old master still serves after a failover, each of the
-// two masters repeats its latest token to acquires that re-enter its tenure, and to readers. The
+// two masters repeats its latest token to readers and to acquires that re-enter its tenure. The
 // token of the old master is then lower, and the store rejects it, as it should. The same holds for
-// a token that was reserved before the loss and handed over after it. An acquire whose command is
-// sent to one master and resent to the other may begin a tenure at both.
+// a token reserved before the loss and handed over after it. A command sent to one master and
+// resent to the other may begin a tenure at both.
 func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	left := leftovers(events, all, r)
 	var minted []Event
@@ -97,7 +97,7 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 			if r.Crowd && r.Model == Reentrant && a.Owner == b.Owner {
 				continue // nested holds: only the outermost has the lowest
 			}
-			again := a.Hold == b.Hold && a.Fence == b.Fence // an upgrade of a hold that is exclusive already
+			again := a.Hold == b.Hold && a.Fence == b.Fence // an upgrade of an exclusive hold
 			if a.Return < b.Call && b.Fence <= a.Fence && !again && b.From == "" {
 				return fmt.Sprintf("fencing token %d of %s, after %d of %s", b.Fence, b.ID, a.Fence, a.ID)
 			}
@@ -124,8 +124,8 @@ func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool
 	return true
 }
 
-// writesAlready reports whether the hold of an upgrade is exclusive already, so that it gets its
-// old token.
+// writesAlready reports whether the hold of an upgrade is exclusive already: it then gets its old
+// token.
 func (e Event) writesAlready(events []Event) bool {
 	shared := true
 	for _, was := range events {
@@ -141,8 +141,8 @@ func (e Event) writesAlready(events []Event) bool {
 	return !shared
 }
 
-// atTwoMasters reports whether acquire e may have begun a tenure at a second master that may have
-// lasted until that time.
+// atTwoMasters reports whether acquire e may have begun a tenure at a second master, lasting until
+// that time.
 func (e Event) atTwoMasters(until int64, events []Event) bool {
 	return e.Resent && until <= e.Return+int64(e.TTL) && slices.ContainsFunc(events, func(lose Event) bool {
 		return lose.Kind == Lose && (span{lose.Call, lose.Return}).meets(e.Call, e.Return)

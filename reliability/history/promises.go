@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// drift returns the part of a lease that a Deadline leaves unused because clocks drift.
+// drift returns the part of a lease left unused by its Deadline because clocks drift.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// brokenPromise describes an answer that neither an order of the calls nor the loss of a server's
-// state can explain. It returns "" if there is none.
+// brokenPromise describes an answer that is wrong in any order of the calls and after any loss of a
+// server's state. It returns "" if there is none.
 func brokenPromise(events []Event) string {
 	for _, e := range events {
 		if e.Outcome != OK {
@@ -22,7 +22,7 @@ func brokenPromise(events []Event) string {
 	return ""
 }
 
-// broken describes what is wrong with a successful call; "": nothing.
+// broken describes the fault of a successful call; "": none.
 func (e Event) broken() string {
 	switch e.Kind {
 	case Acquire, Renew:

@@ -21,15 +21,15 @@ type Recorder struct {
 	events []Event
 }
 
-// NewRecorder returns a Recorder whose clock counts from epoch. If sink is not nil, it is called
-// with each event, from any goroutine, and twice for a call (see [Event.ID]). If it is nil, the
-// Recorder keeps the events.
+// NewRecorder returns a Recorder with a clock that counts from epoch. A sink is called with each
+// event, from any goroutine, and twice for a call (see [Event.ID]). If it is nil, the Recorder
+// keeps the events.
 func NewRecorder(epoch time.Time, sink func(Event)) *Recorder {
 	return &Recorder{epoch: epoch, sink: sink}
 }
 
-// At returns t by the Recorder's clock. The zero time, which is the Deadline of a lease without an
-// end, is later than all others.
+// At returns t by the Recorder's clock. The zero time (the Deadline of a lease without an end) is
+// later than all others.
 func (r *Recorder) At(t time.Time) int64 {
 	if t.IsZero() {
 		return never
@@ -51,7 +51,7 @@ func (r *Recorder) Add(e Event) {
 	r.events = append(r.events, e)
 }
 
-// Events returns the events that were kept.
+// Events returns the kept events.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,13 +64,12 @@ func (r *Recorder) Lose(name string, from, to int64) {
 	r.Add(Event{ID: fmt.Sprintf("lose/%s/%d", name, from), Client: -1, Name: name, Kind: Lose, Outcome: OK, Call: from, Return: to})
 }
 
-// Note records what happened to all names between two times, to be shown in the picture.
+// Note records an event of all names between two times, for the picture.
 func (r *Recorder) Note(text string, from, to int64) {
 	r.Add(Event{ID: fmt.Sprintf("note/%s/%d", text, from), Client: -1, Kind: Note, Outcome: OK, Call: from, Return: to, Error: text})
 }
 
-// Client returns a client, which makes one call at a time. Its number must be unique in the
-// history.
+// Client returns a client for one call at a time. Its number must be unique in the history.
 func (r *Recorder) Client(number int) *Client { return &Client{r: r, number: number} }
 
 // Client records the calls of one goroutine.
@@ -119,7 +118,7 @@ func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Reques
 	var from atomic.Pointer[string]
 	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
 		switch {
-		case info.Name != req.Name: // another lock that l acquires
+		case info.Name != req.Name: // another lock acquired by l
 		case info.By == locktrace.ByHandOver:
 			from.Store(&info.From)
 		case from.Swap(nil) != nil:
@@ -129,7 +128,7 @@ func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Reques
 		if info.Name != req.Name {
 			return
 		}
-		// A hold that was handed over and not returned is released in the background.
+		// A hold handed over and not returned is released in the background.
 		if from.Swap(nil) != nil || !info.Part && errors.Is(info.Err, locker.ErrUnknownOutcome) {
 			open.Store(true)
 		}

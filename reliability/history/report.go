@@ -71,7 +71,7 @@ func (res Result) annotations() []porcupine.Annotation {
 	return list
 }
 
-// Load reads the history that [Result.Save] wrote.
+// Load reads a history written by [Result.Save].
 func Load(path string) ([]Event, Rules, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// passed is what a history shows of the resumes of a hold.
-type passed struct {
-	over   *lease // from which it was taken, or that was handed over; nil: it was acquired
-	taken  *Event // the resume that took it over; nil: none did
-	doubts []span // when failed resumes may have taken it over
+// takeOvers are a hold's resumes and hand-over, as a history shows them.
+type takeOvers struct {
+	over   *lease // its predecessor, resumed or handed over; nil: it was acquired
+	taken  *Event // the successful resume of it; nil: none
+	doubts []span // of failed resumes: each may have taken it over then
 	lasts  int64  // when the server has ended it at the latest, as far as resumes go
 }
 
-// findResumes finds the holds that were taken over. Events are in the order of their calls, so
-// those about a hold follow those about the hold that it was taken from.
+// findResumes finds the resumed holds. Events are in the order of their calls, so a hold's events
+// follow its predecessor's.
 func findResumes(events []Event, all map[string]*lease, r Rules) {
 	for i, e := range events {
 		l := all[e.Over]
@@ -40,8 +40,8 @@ func findResumes(events []Event, all map[string]*lease, r Rules) {
 	}
 }
 
-// lastsAt returns when the server has ended the hold at the latest, judged by the calls that began
-// until at.
+// lastsAt returns when the server has ended the hold at the latest, judged by the calls begun until
+// at.
 func (l *lease) lastsAt(events []Event, at int64, r Rules) int64 {
 	last, ttl := int64(0), time.Duration(0)
 	for _, e := range events {
@@ -53,21 +53,21 @@ func (l *lease) lastsAt(events []Event, at int64, r Rules) int64 {
 }
 
 // doubts reports whether a resume may have been executed, or may still be, though its client got no
-// hold: a resend may find that the hold has ended, and the first send be executed after that. It is
-// undone, but calls of the old holder meanwhile report a loss, and so do all later ones if the
-// client dies before it has undone it. In a quorum it may have been executed at some nodes.
+// hold: its first send may be executed after a resend has found the hold ended. The client undoes
+// the resume, but calls of the old holder meanwhile report a loss, and so do all later ones if the
+// client dies before the undo. In a quorum it may have been executed at some nodes.
 func (e Event) doubts(r Rules) bool {
 	return e.Kind == Resume && (e.Outcome == Unsettled || e.Outcome == Lost && (r.Crowd || e.Return-e.Call >= attempt(e.TTL)))
 }
 
-// doubted reports whether the hold may have been taken over during a call by a resume that failed.
-// That resume is undone, or the lease ends.
+// doubted reports whether a failed resume may have taken the hold over during e. The resume is
+// undone, or the lease ends.
 func (l *lease) doubted(e Event) bool {
 	return slices.ContainsFunc(l.doubts, func(d span) bool { return d.meets(e.Call, e.Return) })
 }
 
-// mayBeResent reports whether the acquire may have been sent more than once. A send that arrives
-// after a resume revives the hold.
+// mayBeResent reports whether the acquire may have been sent more than once. A send executed after
+// a resume revives the hold.
 func (l *lease) mayBeResent() bool {
 	if l.handedOver() && l.over.mayBeResent() {
 		return true
@@ -77,7 +77,7 @@ func (l *lease) mayBeResent() bool {
 }
 
 // excuses reports whether a call of a hold proves nothing because the hold was or may have been
-// taken over. Its Lock learns of that by its next command, and reports that it is held until then.
+// taken over. Its Lock reports itself held until its next command finds the take-over.
 func (l *lease) excuses(e Event) bool {
 	switch e.Kind {
 	case Held:
@@ -95,8 +95,7 @@ func (l *lease) excuses(e Event) bool {
 	return false
 }
 
-// spreadDoubt makes holds that were taken over from one another uncertain together, and reports
-// whether that changed any.
+// spreadDoubt makes a hold and its predecessor uncertain together, and reports whether any changed.
 func spreadDoubt(all map[string]*lease) (changed bool) {
 	for more := true; more; {
 		more = false
@@ -110,12 +109,12 @@ func spreadDoubt(all map[string]*lease) (changed bool) {
 	return changed
 }
 
-// resumeContext is what the model needs to know of resumes to judge an event.
+// resumeContext holds the facts about resumes that the model needs to judge an event.
 type resumeContext struct {
 	old         *lease // of Resume: the hold to take over
 	modeUnknown bool   // its mode is unknown: a conversion was not answered, or its answer proves nothing
 	beside      bool   // another resume had the same fencing token while it was under way
-	raised      bool   // a resume that failed, or was not answered yet, may have raised the tenure's token
+	raised      bool   // a failed or unanswered resume may have raised the tenure's token
 }
 
 func resumeContextOf(e Event, events []Event, all map[string]*lease, r Rules) resumeContext {
@@ -172,14 +171,13 @@ func (r Rules) resume(s state, o *op) (bool, state) {
 	return true, next
 }
 
-// mintsAgain reports whether the fencing token of a resume is valid: a new one, a reader's that of
-// the last writer, or, for a resend, that of the tenure at the time.
+// mintsAgain reports whether the fencing token of a resume is valid: a new one, for a reader the
+// last writer's, or for a resend the tenure's at the time.
 func (r Rules) mintsAgain(s state, o *op, shared bool) bool {
 	return o.Fence > s.fence || o.Fence == s.fence && (shared || r.Model == Reentrant && o.beside && o.Fence == s.tenure)
 }
 
-// tenure returns the token of the tenure once o has one. In a quorum it is that of the outermost
-// hold.
+// tenure returns the token of the tenure once o has one. In a quorum it is the outermost hold's.
 func (r Rules) tenure(s state, o *op) int64 {
 	if s.tenure == 0 || !r.Crowd {
 		return max(s.tenure, o.Fence)
@@ -187,8 +185,8 @@ func (r Rules) tenure(s state, o *op) int64 {
 	return s.tenure
 }
 
-// revived describes a hold that was used after its client had learned that it was lost. It returns
-// "" if there is none.
+// revived describes a successful call of a hold after its client had learned of the loss. It
+// returns "" if there is none.
 func revived(events []Event) string {
 	told := map[string]Event{}
 	for _, e := range events {

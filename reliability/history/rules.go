@@ -19,31 +19,31 @@ type Rules struct {
 	// Permits is the limit of a semaphore: 1 to 9.
 	Permits int `json:"permits,omitempty"`
 	// Linger bounds how long a request may be delayed before the server executes it, and how long
-	// the library cleans up after one. A hold that is not released ends one TTL and Linger after
-	// the last answer about it.
+	// the library cleans up after one. An unreleased hold ends one TTL and Linger after the last
+	// answer about it.
 	Linger time.Duration `json:"linger"`
-	// Resend is the shortest call in which a command may be sent more than once because its
-	// connection broke. The first send may then be executed late, and is cleaned up. 0: a third of
-	// the TTL, at most 3 s, which is when an unanswered command is resent.
+	// Resend is the duration of the shortest call with a command resent because its connection
+	// broke. The first send may then be executed late, and is cleaned up. 0: a third of the TTL, at
+	// most 3 s, as an unanswered command is resent then.
 	Resend time.Duration `json:"resend,omitempty"`
-	// Crowd says that a refusal proves nothing, as in a quorum, where contenders that get a part of
-	// the nodes each refuse one another.
+	// Crowd: a refusal proves nothing, as in a quorum: contenders with a part of the nodes each
+	// refuse one another.
 	Crowd bool `json:"crowd,omitempty"`
-	// Woken is how long a free lock may be reserved for the waiter that a release has woken. Other
-	// waiters' attempts are refused meanwhile, and with Fair all other attempts: of writers in favour
-	// of any waiter, of readers in favour of writers. 0: no reservation.
+	// Woken is how long a release may reserve the lock for the waiter it wakes. Other waiters'
+	// attempts are refused meanwhile, and with Fair all other attempts: of writers in favour of any
+	// waiter, of readers in favour of writers. 0: no reservation.
 	Woken time.Duration `json:"woken,omitempty"`
 	Fair  bool          `json:"fair,omitempty"`
-	// HandOver says that a holder may hand the lock over to a waiter of its process.
+	// HandOver: a holder may hand the lock over to a waiter of its process.
 	HandOver bool `json:"handOver,omitempty"`
-	// Several says that each lock is acquired with another, by locker.AcquireAll.
+	// Several: each lock is acquired with another, by locker.AcquireAll.
 	Several bool `json:"several,omitempty"`
-	// Watched says that holds are renewed without a call of their client.
+	// Watched: holds are renewed without a call of their client.
 	Watched bool `json:"watched,omitempty"`
 }
 
-// attempt is how long a command with this TTL waits for its answer before it is resent. In a call
-// that took longer, the first send may be executed last.
+// attempt is how long a command with this TTL waits for its answer before it is resent. In a longer
+// call, the first send may be executed last.
 func attempt(ttl time.Duration) int64 { return int64(min(ttl/3, 3*time.Second)) }
 
 // resent reports whether the command of a call may have been sent more than once.
@@ -60,22 +60,22 @@ type span struct{ from, to int64 }
 
 func (s span) meets(from, to int64) bool { return s.from <= to && from <= s.to }
 
-// lease is what a history shows of one hold.
+// lease is one hold, as a history shows it.
 type lease struct {
 	number    int
 	owner     string
 	permits   int // of a semaphore
 	acquired  Event
-	deadline  int64  // the last that was promised
+	deadline  int64  // the last promised one
 	until     int64  // when the server has ended it at the latest
 	released  *Event // nil: it was not released
 	unsure    bool   // a downgrade was not answered: at the server it may still be exclusive
 	doubt     int64  // from when on a server may have lost or revived it; never: no server may have
 	since     int64  // when it began at the earliest
-	successor *Event // the acquire that it was handed over to; nil: none
+	successor *Event // the acquire by its hand-over; nil: none
 	minHold   bool   // a release keeps the name taken until least
 	least     int64
-	passed
+	takeOvers
 }
 
 // uncertain reports whether a server may have lost or revived the hold.
@@ -117,11 +117,11 @@ func leases(events []Event, r Rules) map[string]*lease {
 	return all
 }
 
-// end returns the span in which the server ends a hold whose release did not succeed. An unanswered
-// release may have ended it at once. One that found the hold lost before the Deadline proves that
-// it ended too early, and not by the release. A server that loses its state ends the hold then. If
-// a resume takes over some nodes and fails, a watchdog's renewal meanwhile may report a loss, and
-// the other nodes are released.
+// end returns the span in which the server ends a hold without a successful release. An unanswered
+// release may have ended it at once. If the release found the hold lost before the Deadline, the
+// hold ended too early, and not by the release. A server that loses its state ends the hold then.
+// If a resume takes over some nodes and fails, a watchdog's renewal meanwhile may report a loss,
+// and the other nodes are released.
 func (l *lease) end(r Rules) span {
 	s := span{l.deadline, l.until}
 	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.doubts) > 0) {
@@ -139,8 +139,8 @@ func (l *lease) end(r Rules) span {
 	return s
 }
 
-// ends reports whether the server ends the hold by itself. It is false for holds that the model
-// leaves out.
+// ends reports whether the server ends the hold by itself. It is false for holds left out of the
+// model.
 func (l *lease) ends() bool {
 	if l.uncertainAt(l.acquired.Return) {
 		return false
@@ -155,14 +155,14 @@ func (l *lease) ends() bool {
 }
 
 // keeps reports whether the release of the hold succeeded and keeps the name taken until MinHold
-// has passed. It is false for holds that the model leaves out.
+// has passed. It is false for holds left out of the model.
 func (l *lease) keeps() bool {
 	return l.minHold && l.released != nil && l.successor == nil && !l.uncertainAt(l.acquired.Return) && !l.ends()
 }
 
-// kept returns the span in which the server frees the name of a hold that was released before its
-// MinHold had passed. The release states the time that was left when it was sent.
-func (l *lease) kept(r Rules) span {
+// freed returns the span in which the server frees the name of a hold released before its MinHold
+// had passed. The release states the time left when it was sent.
+func (l *lease) freed(r Rules) span {
 	e, a := l.released, l.acquired
 	s := span{min(max(e.Call, l.least), l.doubt), l.until}
 	if a.MinHold > 0 {
@@ -171,9 +171,9 @@ func (l *lease) kept(r Rules) span {
 	return s
 }
 
-// leftovers returns the spans in which the server may have something that is nobody's hold, by the
-// events that may have left it: an acquire that was not answered, was sent more than once, or ended
-// during an attempt; a conversion or a resume that was not answered.
+// leftovers returns the spans in which the server may have a hold of nobody, by the event that may
+// have left it: an unanswered acquire, one sent more than once or ended during an attempt, an
+// unanswered conversion or resume.
 func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {

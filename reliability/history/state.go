@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// state is the state of a lock and of the store that it guards. It is a value: a step returns a new
-// one.
+// state is the state of a lock and of its store. It is a value: a step returns a new one.
 type state struct {
 	holds   string // the number and mode of each hold, see encode
 	owner   string // of the holds, or of the last ones
 	fence   int64  // the highest token handed out
 	tenure  int64  // the token of the tenure; 0: none was handed out
 	written int64  // the highest token of an accepted write
-	maybe   int64  // the highest token of a write that may have been accepted
+	maybe   int64  // the highest token of a possibly accepted write
 }
 
 const holdBytes = 4
@@ -23,8 +22,8 @@ const (
 	sole   byte = 'x'
 	reader byte = 's'
 
-	// kept is added to the mode of a hold that was released before its MinHold had passed. Nobody
-	// has it, but it still excludes others.
+	// kept is added to the mode of a hold released before its MinHold had passed: nobody has it,
+	// but it still excludes others.
 	kept byte = 0x80
 )
 
@@ -63,7 +62,7 @@ func (s state) mode(i int) byte { return s.holds[i+holdBytes-1] }
 // writes reports whether a hold exists, is not kept, and is exclusive.
 func (s state) writes(number int) bool { return s.has(number) && s.mode(s.find(number)) != reader }
 
-// live reports whether any hold exists that is not kept.
+// live reports whether any hold exists and is not kept.
 func (s state) live() bool {
 	for i := 0; i < len(s.holds); i += holdBytes {
 		if s.mode(i)&kept == 0 {
@@ -88,8 +87,7 @@ func (s state) exclusive() bool {
 	return s.holds != "" && s.mode(len(s.holds)-holdBytes)&^kept == sole
 }
 
-// with returns s with a hold. Holds are sorted by their numbers, so that equal sets are equal
-// values.
+// with returns s with a hold. Holds are sorted by their numbers: equal sets are equal values.
 func (s state) with(number int, mode byte) state {
 	one := encode(number, mode)
 	at := 0

@@ -7,20 +7,20 @@ type op struct {
 	Event
 	number     int  // of the hold
 	act        act  // of the server; fromEvent: it is an event
-	mayPrecede bool // of Acquire: its owner may hold already, by a call that was not answered
-	unseen     bool // an uncertain hold of its owner, which is left out, may have raised the tenure's token by a resume
+	mayPrecede bool // of Acquire: its owner may hold already, by an unanswered call
+	unseen     bool // a resume of an uncertain hold of its owner, left out of the model, may have raised the tenure's token
 	behind     bool // it returned after a loss of state
 	lease      *lease
 	resumeContext
 }
 
-// act is something that the server does without a call.
+// act is an act of the server without a call.
 type act byte
 
 const (
 	fromEvent   act = iota
 	expires         // it ends a hold
-	keepsName       // it may execute an unanswered release, after which the hold is kept
+	keepsName       // it may execute an unanswered release and keep the hold
 	endsMinHold     // it ends a kept hold
 )
 
@@ -66,8 +66,7 @@ func (r Rules) step(s state, o *op) (bool, state) {
 	return true, s
 }
 
-// matchesHold checks whether the answer of an operation that needs the hold agrees with its
-// existence.
+// matchesHold reports whether o's answer agrees with the existence of its hold.
 func matchesHold(s state, o *op) bool {
 	switch o.Outcome {
 	case OK:
@@ -99,7 +98,7 @@ func (o *op) permits() int {
 	return max(o.Permits, 1)
 }
 
-// mode returns the mode of the hold that o begins.
+// mode returns the mode of o's new hold.
 func (r Rules) mode(o *op, shared bool) byte {
 	if r.Model == Semaphore {
 		return '0' + byte(o.permits())
@@ -128,8 +127,8 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 	return true, next
 }
 
-// highest returns the highest token handed out once o has one. A resend for a semaphore mints again:
-// holds that were acquired since the first send have lower tokens.
+// highest returns the highest token handed out once o has one. A resend for a semaphore mints
+// again: holds acquired since the first send have lower tokens.
 func (r Rules) highest(s state, o *op) int64 {
 	if r.Model == Semaphore && r.resent(o.Event) {
 		return s.fence
@@ -137,7 +136,7 @@ func (r Rules) highest(s state, o *op) int64 {
 	return max(s.fence, o.Fence)
 }
 
-// follows reports whether the fencing token of o may follow those that were handed out.
+// follows reports whether the fencing token of o may follow the earlier ones.
 func (r Rules) follows(s state, o *op) bool {
 	switch r.Model {
 	case ReadWrite:
@@ -156,7 +155,7 @@ func (r Rules) follows(s state, o *op) bool {
 }
 
 // convert is step for conversions. After an unanswered one the client counts as a reader, whatever
-// the server did. The difference shows only in refusals of others, which leftovers explains.
+// the server did. The difference shows only in refusals of others, explained by leftovers.
 func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return s.has(o.number) && s.count() > 1, s

@@ -2,8 +2,8 @@ package history
 
 import "sync"
 
-// Store is a fenced store that a lock guards. For each name it rejects writes with a lower fencing
-// token than the highest that it has seen.
+// Store is a fenced store guarded by a lock. For each name it rejects writes with a lower fencing
+// token than the highest seen.
 type Store struct {
 	mu      sync.Mutex
 	highest map[string]int64
