@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// role is what the clients of a group do.
+// role is the task of a group's clients.
 type role string
 
 const (
@@ -25,7 +25,7 @@ const (
 	pinger    role = "pinger"    // each sends PING after PING over a connection of its own: it shows how fast the machine is
 )
 
-// The leases of bystanders: shorter and longer than a trouble that they must survive.
+// The leases of bystanders: shorter and longer than a trouble.
 const (
 	shortLease = 4 * time.Second
 	longLease  = 12 * time.Second
@@ -104,7 +104,7 @@ func (c *client) ping(ctx context.Context) {
 var remove = driver.NewScript("return redis.call('DEL', KEYS[1])")
 
 // talk holds a lock and logs its events. While the log is blocked, every second talker loses its
-// lock, so that losses are logged too.
+// lock: losses are logged too.
 func (c *client) talk(ctx context.Context) {
 	lock, err := c.l.Acquire(ctx, locker.Request{Name: c.ownName(), TTL: shortLease})
 	if err != nil {

@@ -32,24 +32,24 @@ type checker struct {
 	histories  int
 	holds      int
 	tried      map[string]*tried // by strategy
-	resumes    int               // that succeeded
-	cohorts    int               // histories of clients that hand locks over
+	resumes    int               // successful ones
+	cohorts    int               // histories with hand-overs allowed
 	handOvers  int
 	violations int
 	losses     int
 	lossy      int // histories with losses
 	timeouts   int
 	rounds     int
-	failed     int // rounds whose faults could not be made or undone
+	failed     int // rounds with a fault that could not be made or undone
 	beside     int // rounds with bystanders
-	busy       int // of them, those in which the machine was too busy to judge rates
+	busy       int // of them, those on a machine too busy to judge rates
 }
 
-// enough is after how many histories of a strategy some must show holds and refusals. On a busy
-// machine a round or two may have none.
+// enough is the number of a strategy's histories from which on holds and refusals are required. On
+// a busy machine a round or two may have none.
 const enough = 24
 
-// tried counts what the histories of a strategy show.
+// tried has the counts of a strategy's histories.
 type tried struct{ histories, holds, refusals int }
 
 func newChecker(out io.Writer, dir string) *checker {
@@ -120,14 +120,14 @@ func (j *checker) add(r *round, g group, res history.Result) {
 	}
 }
 
-// census counts a complaint about keys that stayed as a violation.
+// census counts a complaint about remaining keys as a violation.
 func (j *checker) census(r *round, complaint string) {
 	if complaint != "" {
 		j.complain(r, fmt.Sprintf("census-%d.txt", r.number), complaint)
 	}
 }
 
-// bystanders counts what bystanders suffered from a trouble as a violation.
+// bystanders counts the effects of a trouble on bystanders as a violation.
 func (j *checker) bystanders(r *round, events []history.Event) {
 	events = history.Settle(events, r.rec.Now())
 	complaints, busy := r.containment().check(events)
@@ -148,14 +148,14 @@ func (j *checker) bystanders(r *round, events []history.Event) {
 	}
 }
 
-// workers counts a worker process that hung or crashed as a violation.
+// workers counts a hung or crashed worker process as a violation.
 func (j *checker) workers(r *round, err error) {
 	if err != nil {
 		j.complain(r, fmt.Sprintf("worker-%d.txt", r.number), err.Error())
 	}
 }
 
-// complain counts a violation that no history shows.
+// complain counts a violation outside of the histories.
 func (j *checker) complain(r *round, file, complaint string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -174,7 +174,7 @@ func (j *checker) complain(r *round, file, complaint string) {
 	fmt.Fprintln(j.out, "  written:", path)
 }
 
-// fail counts a round in which a fault could not be made or undone.
+// fail counts a round with a fault that could not be made or undone.
 func (j *checker) fail(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -219,7 +219,7 @@ func (j *checker) all() int {
 	return n
 }
 
-// proof tells what keeps a run from proving anything.
+// proof returns the reasons for a run to prove nothing.
 func (j *checker) proof() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

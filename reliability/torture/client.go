@@ -27,14 +27,14 @@ type client struct {
 	l      locker.Locker
 	nodes  []driver.Driver
 	flawed bool // its strategy has a known flaw
-	talks  bool // logs what happens to its locks
+	talks  bool // logs the events of its locks
 	store  *storeClient
 }
 
 // providers is the number of providers. Clients use them in turn.
 var providers = len(clients.All)
 
-// open makes the Locker that the client uses.
+// open makes the client's Locker.
 func (c *client) open(drivers [][]driver.Driver) error {
 	s, ok := strategies[c.Strategy]
 	if !ok {
@@ -139,7 +139,7 @@ func (c *client) turn(ctx context.Context, name string) {
 	}
 }
 
-// partName returns the name that a group uses during a part of the round.
+// partName returns a group's name for a part of the round.
 func partName(group string, part int) string { return fmt.Sprintf("%s.%d", group, part) }
 
 func (c *client) upTo(d time.Duration) time.Duration {
@@ -172,6 +172,6 @@ func (c *client) cycle(ctx context.Context, name string) {
 		Sleep: func(d time.Duration) { pause(ctx, d) }, Until: time.Now().Add(time.Duration(c.End - c.rec.Now())),
 	}
 	if err := turns.Turn(ctx, t); err != nil && history.OutcomeOf(err) == history.Unsettled {
-		pause(ctx, c.upTo(50*time.Millisecond)) // so that immediate failures do not spin
+		pause(ctx, c.upTo(50*time.Millisecond)) // immediate failures must not spin
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootEpoch is the time from which the machine's monotonic clock counts, as a time.Time of this
-// process. It gives all processes of a machine one clock, which steps of the wall clock do not
-// change.
+// bootEpoch returns the zero of the machine's monotonic clock, as a time.Time of this process. It
+// gives all processes of a machine one clock, unaffected by steps of the wall clock.
 func bootEpoch() (time.Time, error) {
 	var epoch time.Time
 	best := time.Duration(math.MaxInt64)

@@ -18,15 +18,15 @@ import (
 // deployment is the servers of one topology, and the proxies in front of them.
 type deployment struct {
 	topology string
-	servers  []*redistest.Server // that keep locks, with their replicas
+	servers  []*redistest.Server // with locks, and their replicas
 	proxies  []*faultproxy.Proxy
 	cluster  *redistest.Cluster  // nil: none
 	sentinel *redistest.Sentinel // nil: none
 	kind     drivertest.Kind
 	master   string
 	close    func() error
-	// masters asks who the masters are. It returns an error while that is not settled. nil: no
-	// replica can take over.
+	// masters asks for the masters. It returns an error during a failover. nil: no replica can take
+	// over.
 	masters func(context.Context) ([]*redistest.Server, error)
 }
 
@@ -39,7 +39,7 @@ var starters = map[string]func(context.Context) (*deployment, error){
 	"sentinels":          threeSentinels,
 }
 
-// durable servers lose nothing that they acknowledged, except by a fault that says so.
+// durable servers lose nothing acknowledged, except by a fault with loses set.
 var durable = redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always", "--hz", "50"}}
 
 const (
@@ -53,7 +53,7 @@ func oneServer(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A proxy for each process, so that their networks fail separately.
+	// A proxy for each process: their networks fail separately.
 	st := &deployment{servers: []*redistest.Server{s}, kind: drivertest.Single}
 	return st.behind([]string{s.Addr(), s.Addr(), s.Addr()}, s.Close)
 }
@@ -124,8 +124,8 @@ func threeNodes(ctx context.Context) (*deployment, error) {
 	return st, nil
 }
 
-// threePairs starts a cluster whose masters have a replica each. It has no proxies, because
-// replicas and clients find a master by the same announced address.
+// threePairs starts a cluster with one replica for each master. It has no proxies, because replicas
+// and clients find a master by the same announced address.
 func threePairs(ctx context.Context) (*deployment, error) {
 	opts := durable
 	opts.Args = append(slices.Clone(opts.Args), "--cluster-node-timeout", strconv.FormatInt(downAfter.Milliseconds(), 10))
@@ -155,7 +155,7 @@ func threeSentinels(ctx context.Context) (*deployment, error) {
 	return st, nil
 }
 
-// targets returns the addresses that the clients of process i dial.
+// targets returns the addresses for the clients of process i to dial.
 func (s *deployment) targets(i int) [][]string {
 	switch {
 	case s.cluster != nil:
@@ -192,7 +192,7 @@ func (s *deployment) log() string {
 	return b.String()
 }
 
-// keepers returns the servers that have the locks now.
+// keepers returns the servers with the locks now.
 func (s *deployment) keepers(ctx context.Context) ([]*redistest.Server, error) {
 	switch {
 	case s.masters == nil:
@@ -213,8 +213,8 @@ const fenceSuffix = ":fence"
 // censusLimit is how long after the last client keys may take to expire.
 const censusLimit = 20 * time.Second
 
-// census waits until only fencing counters are left, which must have a TTL. It returns other keys
-// that stay as a complaint. Then it empties the servers.
+// census waits until only fencing counters with a TTL are left. It returns other remaining keys as
+// a complaint. Then it empties the servers.
 func (s *deployment) census(ctx context.Context) (complaint string, err error) {
 	if s.masters != nil {
 		if _, err := s.settle(ctx); err != nil {
@@ -254,7 +254,7 @@ func (s *deployment) census(ctx context.Context) (complaint string, err error) {
 	return complaint, nil
 }
 
-// leftAt lists the keys of a server that should not be there.
+// leftAt lists the unexpected keys of a server.
 func leftAt(s *redistest.Server) ([]string, error) {
 	reply, err := s.Command("KEYS", "*")
 	if err != nil {

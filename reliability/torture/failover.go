@@ -16,8 +16,8 @@ const (
 	// downAfter is how long the master of a cluster must be silent before it is replaced, as the
 	// default of redistest's Sentinels. On a busy machine a healthy master may be replaced too.
 	downAfter = 2 * time.Second
-	// settleLimit is how long a failover may take, with Sentinels' ten seconds until a master that
-	// comes back is made a replica.
+	// settleLimit bounds a failover, with Sentinels' ten seconds until a returning master is made a
+	// replica.
 	settleLimit = time.Minute
 )
 
@@ -47,7 +47,7 @@ func (s *deployment) soleMaster(ctx context.Context) ([]*redistest.Server, error
 	return []*redistest.Server{master}, nil
 }
 
-// look is masters with a limit, so that a frozen server does not block it.
+// look is masters with a limit: a frozen server does not block it.
 func (s *deployment) look(ctx context.Context) ([]*redistest.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -73,11 +73,11 @@ func (s *deployment) settle(ctx context.Context) ([]*redistest.Server, error) {
 	}
 }
 
-// watchMasters records, until ctx ends, when state may be lost: from before the last look that
-// found a settled set of masters until the next one that does. So it sees unplanned failovers too.
+// watchMasters records, until ctx ends, when state may be lost: from before the last successful
+// look at the masters until the next one. So it sees unplanned failovers too.
 func (r *round) watchMasters(ctx context.Context, masters []*redistest.Server) {
 	last := r.rec.Now()
-	from := int64(-1) // of the window that is open
+	from := int64(-1) // of the open window
 	lose := func() { r.rec.Lose("", from-int64(unreplicated), r.rec.Now()) }
 	for ctx.Err() == nil {
 		at := r.rec.Now()

@@ -8,22 +8,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// longest is how long a fault lasts at most: longer than any lease.
+// longest bounds a fault's duration: longer than any lease.
 const longest = maxTTL + maxTTL/4
 
 // fault is a temporary fault. It lasts until do returns.
 type fault struct {
 	kind string
-	// brief says that it delays nothing.
+	// brief: it delays nothing.
 	brief bool
-	// loses says that a server may lose its state.
+	// loses: a server may lose its state.
 	loses bool
 	// at reports whether it is possible in a topology.
 	at func(*deployment) bool
 	do func(context.Context, *disturber) error
 }
 
-// lane is a part of the system that faults happen to. Within a lane they follow one another.
+// lane is a part of the system with its faults. Within a lane they follow one another.
 type lane struct {
 	name   string
 	faults []fault
@@ -35,7 +35,7 @@ var lanes = []lane{
 	{"process", processFaults},
 }
 
-// disturber is what a fault can use in a round.
+// disturber makes the faults of a lane in a round.
 type disturber struct {
 	*round
 	random *rand.Rand
@@ -55,7 +55,7 @@ func (d *disturber) lasting() time.Duration {
 // wait waits for the duration of a fault, or until the round ends.
 func (d *disturber) wait(ctx context.Context) { pause(ctx, d.lasting()) }
 
-// server picks a server that has locks.
+// server picks a server with locks.
 func (d *disturber) server(ctx context.Context) (*redistest.Server, error) {
 	all, err := d.deployment.keepers(ctx)
 	if err != nil {

@@ -91,8 +91,8 @@ func command(kind string, f faultproxy.Fault) fault {
 		case faultproxy.Stall, faultproxy.StallRequest:
 			d.wait(ctx)
 		case faultproxy.DropReply:
-			// The connection stays silent. Clients that send all commands over one connection
-			// notice only when it is closed.
+			// The connection stays silent. A client with one connection for all commands notices
+			// only when it is closed.
 			d.wait(ctx)
 			p.CutAll()
 		}

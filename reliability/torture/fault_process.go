@@ -43,7 +43,7 @@ var (
 	blockedLog       = fault{kind: "log blocked", brief: true, at: anywhere, do: troubling(clogging)}
 )
 
-// troubling returns a fault that the clients of a process cause.
+// troubling returns a fault caused by the clients of a process.
 func troubling(which string) func(context.Context, *disturber) error {
 	return func(ctx context.Context, d *disturber) error {
 		lasting := d.lasting()

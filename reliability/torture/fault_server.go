@@ -90,7 +90,7 @@ func onServer(do func(context.Context, *disturber, *redistest.Server) error) fun
 	}
 }
 
-// onPair returns a fault of a master of a cluster and its replica, which is completed even if the
+// onPair returns a fault of a master of a cluster and its replica. It is completed even if the
 // round ends.
 func onPair(do func(ctx context.Context, d *disturber, master, replica *redistest.Server) error) func(context.Context, *disturber) error {
 	return onServer(func(ctx context.Context, d *disturber, master *redistest.Server) error {
@@ -103,7 +103,7 @@ func onPair(do func(ctx context.Context, d *disturber, master, replica *redistes
 	})
 }
 
-// sent returns a fault that consists of one command.
+// sent returns a fault by one command.
 func sent(words ...any) func(context.Context, *disturber) error {
 	return onServer(func(_ context.Context, _ *disturber, s *redistest.Server) error {
 		_, err := s.Command(words...)
@@ -122,7 +122,7 @@ func killed(class string) func(context.Context, *disturber) error {
 	})
 }
 
-// configured returns a fault that lasts while a setting has a value.
+// configured returns a fault by a temporary value of a setting.
 func configured(name, bad, good string) func(context.Context, *disturber) error {
 	return onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
 		if _, err := s.Command("CONFIG", "SET", name, bad); err != nil {
@@ -150,10 +150,10 @@ func (d *disturber) restart(ctx context.Context, s *redistest.Server, start func
 	return nil
 }
 
-// losing records that servers may have lost state from a time until now.
+// losing records a possible loss of servers' state from a time until now.
 func (d *disturber) losing(from time.Time) { d.rec.Lose("", d.rec.At(from), d.rec.Now()) }
 
-// moveSlot moves the slot of a name that is in use, key by key, with pauses.
+// moveSlot moves the slot of a name in use, key by key, with pauses.
 func moveSlot(ctx context.Context, d *disturber) error {
 	behind := context.WithoutCancel(ctx)
 	name := d.nameInUse()

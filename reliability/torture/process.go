@@ -19,13 +19,13 @@ import (
 
 // process is the parent's side of a worker process.
 type process struct {
-	task   task
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
-	stderr bytes.Buffer
-	told   chan struct{} // closed when it has ended and all its output was read
+	task     task
+	cmd      *exec.Cmd
+	stdin    io.WriteCloser
+	stderr   bytes.Buffer
+	finished chan struct{} // closed when it has ended and its output is read
 
-	events []history.Event // once told is closed
+	events []history.Event // valid once finished is closed
 	err    error
 	gone   time.Time
 
@@ -43,7 +43,7 @@ func startProcess(t task) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{task: t, cmd: exec.Command(self), told: make(chan struct{})}
+	p := &process{task: t, cmd: exec.Command(self), finished: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), workerVariable+"=1")
 	p.cmd.Stderr = &p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -65,7 +65,7 @@ func startProcess(t task) (*process, error) {
 
 // listen collects the events of the process until it ends.
 func (p *process) listen(out io.Reader) {
-	defer close(p.told)
+	defer close(p.finished)
 	lines := bufio.NewReader(out)
 	var bad error
 	for {
@@ -109,7 +109,7 @@ func (p *process) kill() {
 	p.killed = true
 	_ = p.cmd.Process.Kill()
 	p.mu.Unlock()
-	<-p.told
+	<-p.finished
 }
 
 // doom makes the process kill itself at the next wake-up of one of its waiters, within a time, and
@@ -122,7 +122,7 @@ func (p *process) doom(ctx context.Context, within time.Duration) bool {
 	limit := time.NewTimer(2 * within)
 	defer limit.Stop()
 	select {
-	case <-p.told:
+	case <-p.finished:
 		return true
 	case <-limit.C:
 	case <-ctx.Done():
@@ -147,22 +147,22 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// end waits for the process until limit, and settles its events. It thaws a process that halted
-// itself after its thaw. One that does not end gets SIGQUIT, to print its goroutines.
+// end waits for the process until limit, and settles its events. It thaws a process again if it
+// halted itself after its thaw. At the limit it sends SIGQUIT: the process prints its goroutines.
 func (p *process) end(rec *history.Recorder, limit time.Duration) ([]history.Event, error) {
 	t, again := time.NewTimer(limit), time.NewTicker(time.Second)
 	defer t.Stop()
 	defer again.Stop()
 	for {
 		select {
-		case <-p.told:
+		case <-p.finished:
 			return history.Settle(p.events, rec.At(p.gone)), p.err
 		case <-again.C:
 			_ = p.thaw()
 		case <-t.C:
 			_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-			_ = p.thaw() // a process that has halted acts on no other signal
-			<-p.told
+			_ = p.thaw() // a halted process acts on no other signal
+			<-p.finished
 			return nil, errors.Join(fmt.Errorf("a worker did not end within %v after its time", limit), p.err)
 		}
 	}

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	roundTime     = 8 * time.Second // for which clients work
+	roundTime     = 8 * time.Second // of work by clients
 	shortestRound = 2 * time.Second
 	partTime      = 2 * time.Second
 	groupsEach    = 2                // of each strategy
 	clientsEach   = 2                // of each process in each group
-	cohortOf      = 4                // of each process in a group that hands locks over
+	cohortOf      = 4                // of each process in a group with hand-overs
 	workerLimit   = 60 * time.Second // for a worker to end after its time
 	beginIn       = 300 * time.Millisecond
-	rest          = time.Second // for clean-up, which is repeated at least this often, and for a slow machine
+	rest          = time.Second // for clean-up, repeated at least this often, and for a slow machine
 )
 
 var errNothing = errors.New("no command came that could be disturbed")
@@ -33,7 +33,7 @@ var errNothing = errors.New("no command came that could be disturbed")
 type round struct {
 	*run
 	number     int
-	turn       int // how many rounds had this topology before
+	turn       int // number of earlier rounds with this topology
 	name       string
 	deployment *deployment
 	groups     []group
@@ -54,7 +54,7 @@ type round struct {
 	rec   *history.Recorder
 }
 
-// plan decides what happens in a round that has so much time.
+// plan chooses the groups and faults of a round, within the time left.
 func (r *round) plan(left time.Duration) {
 	r.length = min(roundTime, left)
 	r.lossy = r.deployment.masters != nil || r.random.IntN(4) == 0
@@ -127,7 +127,7 @@ func (r *round) ordered(kind string) string {
 	return kind
 }
 
-// cohort returns a group whose clients hand locks over to one another.
+// cohort returns a group of clients that hand locks over to one another.
 func (r *round) cohort() group {
 	g := r.group(r.ordered(handsOver), "cohort", contender, cohortOf)
 	g.Rules.HandOver, g.Rules.Watched = true, r.random.IntN(3) == 0
@@ -136,8 +136,8 @@ func (r *round) cohort() group {
 	return g
 }
 
-// possible returns the faults that are possible at the deployment. Each lane has at least those
-// that lose nothing.
+// possible returns the possible faults at the deployment. Each lane has at least those without a
+// loss.
 func (r *round) possible(all []fault) []fault {
 	var some []fault
 	for _, f := range all {
@@ -280,7 +280,7 @@ func (r *round) disturb(ctx context.Context) error {
 func (d *disturber) lane(ctx context.Context, l lane) error {
 	for len(l.faults) > 0 && pause(ctx, time.Duration(d.random.Int64N(int64(500*time.Millisecond)))) {
 		f := l.faults[d.random.IntN(len(l.faults))]
-		d := &disturber{d.round, rand.New(rand.NewPCG(d.random.Uint64(), 0))} // so that a fault does not change the random choices of the next
+		d := &disturber{d.round, rand.New(rand.NewPCG(d.random.Uint64(), 0))} // a fault does not change the random choices of the next
 		from := d.rec.Now()
 		switch err := f.do(ctx, d); {
 		case errors.Is(err, errNothing):
@@ -294,7 +294,7 @@ func (d *disturber) lane(ctx context.Context, l lane) error {
 	return nil
 }
 
-// nameInUse returns a name for which clients contend now.
+// nameInUse returns a name contended now.
 func (d *disturber) nameInUse() string {
 	g := d.groups[d.random.IntN(len(d.groups))]
 	return partName(g.Name, int(time.Duration(max(d.rec.Now()-d.task.Start, 0))/partTime))
@@ -305,9 +305,9 @@ func (r *round) gather() ([]history.Event, error) {
 	var events []history.Event
 	var errs []error
 	for _, p := range append(r.past, r.crew...) {
-		told, err := p.end(r.rec, workerLimit)
+		ended, err := p.end(r.rec, workerLimit)
 		errs = append(errs, err)
-		events = append(events, told...)
+		events = append(events, ended...)
 	}
 	return events, errors.Join(errs...)
 }

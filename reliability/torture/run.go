@@ -25,17 +25,17 @@ type run struct {
 	checker *checker
 	// strands are lists of topologies. The topologies of a strand take turns; strands run at once.
 	strands [][]string
-	// kinds are the strategies to try; empty: all that suit a deployment.
+	// kinds are the strategies to try; empty: all suitable ones.
 	kinds []string
-	// troubles are the possible troubles. everyRound says that each round has one.
+	// troubles are the possible troubles. everyRound: each round has one.
 	troubles   []trouble
 	everyRound bool
-	// untilViolation ends the run after the round in which the first violation is found.
+	// untilViolation ends the run after the round of the first violation.
 	untilViolation bool
 }
 
-// mostFailed is after how many consecutive rounds of a strand whose fault could not be made or
-// undone the run fails. All failed rounds are counted.
+// mostFailed is the most consecutive failed rounds of a strand: one more fails the run. A round
+// fails if its fault could not be made or undone. All failed rounds are counted.
 const mostFailed = 3
 
 var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels", "replicated cluster"}}

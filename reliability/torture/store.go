@@ -15,8 +15,7 @@ import (
 
 // storeServer is the fenced store for all processes. Over a socket, it answers a line "name fence"
 // by "true" or "false". Processes also pass holds on through it, by lines of fields separated by
-// tabs: the answer to "pass name hold handle" is "ok", that to "take name" is "hold handle" or
-// "none".
+// tabs: "pass name hold handle" is answered by "ok", "take name" by "hold handle" or "none".
 type storeServer struct {
 	store    history.Store
 	passes   workload.PassesInMemory

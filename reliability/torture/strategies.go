@@ -25,7 +25,7 @@ var strategies = map[string]strategy{
 	"redlock-rwhash":   {Strategy: workload.Strategies["rwhash"], quorum: true},
 }
 
-// handsOver is the strategy of cohorts, whose locks are handed over.
+// handsOver is the strategy of cohorts.
 const handsOver = "single"
 
 // fair ends the names of strategies with a strict order of waiters.

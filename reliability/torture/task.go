@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// task is what a worker process gets from its parent, as one line of JSON. Times are on the common
+// task is a worker process's input from its parent, as one line of JSON. Times are on the common
 // clock.
 type task struct {
 	Seed    uint64          `json:"seed"`
@@ -32,8 +32,7 @@ type group struct {
 	Cohort   *cohort       `json:"cohort"`  // nil: each client has a chain of its own
 }
 
-// cohort lets the clients of a group share one chain in each process, in which they hand locks over
-// to each other.
+// cohort lets the clients of a group share one chain in each process, and hand locks over in it.
 type cohort struct {
 	HandOver time.Duration   `json:"handOver"`
 	TTLs     []time.Duration `json:"ttls"` // few, because a lock is only handed over to a request with the same TTL
@@ -48,7 +47,7 @@ func clientsOf(groups []group) int {
 	return n
 }
 
-// leases are those of the clients: short, so that many run out.
+// leases are the clients' TTLs: short, so many run out.
 var leases = []time.Duration{
 	minTTL, 300 * time.Millisecond, 450 * time.Millisecond, 650 * time.Millisecond, time.Second, 1400 * time.Millisecond, maxTTL,
 }

@@ -16,18 +16,17 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// trouble is a fault that must not spread. An effect on clients that it does not concern is a
-// violation. These bystanders share drivers, watchdog and network with the clients that it
-// concerns.
+// trouble is a fault that must not spread. An effect on other clients is a violation. These
+// bystanders share drivers, watchdog and network with the clients in trouble.
 type trouble struct {
 	fault
-	recovery time.Duration // after which the rates must be back
+	recovery time.Duration // until the rates must be back
 
 	frozen   *redistest.Server // nil: none
 	from, to int64             // when it began and ended
 }
 
-// troubles are those from which planTrouble picks one at random.
+// troubles are the choices of planTrouble.
 var troubles = []trouble{
 	{fault: frozenServer, recovery: 12 * time.Second},
 	{fault: impatientCallers, recovery: 2 * time.Second},
@@ -45,8 +44,8 @@ const (
 	quorumDistance = 4 * time.Millisecond
 	quorumRest     = 100 * time.Millisecond
 
-	besides = 0 // the process of the bystanders, in which the trouble happens
-	// In that process, for each provider.
+	besides = 0 // the process of the trouble and its bystanders
+	// In this process, for each provider.
 	cyclersEach = 32
 	holdersEach = 20
 	talkersEach = 20 // more than a watchdog renews at once
@@ -56,7 +55,8 @@ const (
 // length is how long a round with the trouble takes.
 func (t *trouble) length() time.Duration { return calmTime + troubleTime + t.recovery + afterTime }
 
-// planTrouble makes this a round with one trouble if the deployment and the time allow for that.
+// planTrouble makes this a round with one trouble, picked at random, if the deployment and the time
+// allow for it.
 func (r *round) planTrouble(left time.Duration) bool {
 	t := r.troubles[r.random.IntN(len(r.troubles))]
 	kinds := r.suiting(r.deployment)
@@ -142,7 +142,7 @@ type containment struct {
 	start, from, to, end int64 // of the clients' work, and of the trouble in it
 	recovery             time.Duration
 	distance             time.Duration
-	servers              int                    // which pingers use in turn
+	servers              int                    // used by pingers in turn
 	spared               func(name string) bool // its server was not frozen
 	role                 func(name string) role
 }
@@ -152,12 +152,12 @@ const (
 	warmUp = int64(time.Second)
 	// slack is the time for late renewals.
 	slack = 2 * time.Second
-	// The fraction of its rate that a provider must keep: at healthy servers during the trouble,
-	// and at all servers after the recovery.
+	// The required fraction of a provider's rate: at healthy servers during the trouble, and at all
+	// servers after the recovery.
 	keptDuring = 0.5
 	keptAfter  = 0.6
-	// How much longer than the distance pings take, in the worst second, on a machine that is too
-	// busy to judge rates, or anything.
+	// The excess of pings over the distance, in the worst second, on a machine too busy to judge
+	// rates, or anything.
 	lagOfRates = 20 * time.Millisecond
 	lagOfAll   = 200 * time.Millisecond
 )
@@ -173,7 +173,7 @@ func (c containment) check(events []history.Event) (complaints []string, busy bo
 	return append(c.suffered(events), c.slowed(events)...), false
 }
 
-// suffered lists the locks that bystanders lost and the errors that they got.
+// suffered lists bystanders' lost locks and errors.
 func (c containment) suffered(events []history.Event) (complaints []string) {
 	ttl := map[string]time.Duration{}
 	for _, e := range events {
@@ -226,7 +226,7 @@ func (c containment) pinged(pings []history.Event, from, to int64) time.Duration
 	return least
 }
 
-// slowed says whose rate fell.
+// slowed returns a complaint for each rate that fell.
 func (c containment) slowed(events []history.Event) (complaints []string) {
 	before := c.rates(events, c.start+warmUp, c.from)
 	during, after := c.rates(events, c.from+warmUp/2, c.to), c.rates(events, c.to+int64(c.recovery), c.end)
@@ -280,5 +280,5 @@ func (c containment) rates(events []history.Event, from, to int64) map[lot]float
 	return acquires
 }
 
-// providerOf returns the provider that a client uses for the first server.
+// providerOf returns a client's provider for the first server.
 func providerOf(client int) string { return clients.All[client%providers].Name }

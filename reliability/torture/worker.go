@@ -71,7 +71,7 @@ type work struct {
 	cohorts       map[string]locker.Locker // by group
 }
 
-// The troubles that a worker process can cause.
+// The troubles a worker process can cause.
 const (
 	starving = "starve" // all processors are busy
 	hurrying = "hurry"  // impatient clients work
@@ -80,7 +80,7 @@ const (
 	halting  = "halt"   // the process stops itself then, and waits for SIGCONT
 )
 
-// obey causes the trouble that each line names.
+// obey causes the trouble named by each line.
 func (w *work) obey(lines *bufio.Reader) {
 	for {
 		line, err := lines.ReadString('\n')
@@ -202,7 +202,7 @@ func (w *work) run() error {
 }
 
 // serious returns the error of a Close without ErrCleanUpUnfinished. On a starved machine the three
-// seconds of a Close may be too few; the census finds keys that it leaves.
+// seconds of a Close may be too few; the census finds the keys left.
 func serious(err error) error {
 	if err == driver.ErrCleanUpUnfinished { //nolint:errorlint // joined errors are looked at one by one
 		return nil
@@ -238,7 +238,7 @@ func (w *work) dial(ctx context.Context, tb *scope) [][]driver.Driver {
 	return drivers
 }
 
-// scope is the part of a testing.TB that dialing needs.
+// scope is the part of a testing.TB needed to dial.
 type scope struct {
 	testing.TB // nil: its other methods are not called
 	cleanups   []func()
