@@ -78,5 +78,5 @@ func (w *world) strike(f Fault, s *server, r *history.Recorder) {
 	}
 }
 
-// loss records that a server has just lost its state.
+// loss records the loss of a server's state just now.
 func (w *world) loss(r *history.Recorder) { r.Lose("", r.Now(), r.Now()) }

@@ -74,7 +74,7 @@ func (c *client) connect(provider string, l *link, number int) error {
 
 // close closes all drivers, at once, and then the clients. Between them it lets things settle:
 // rueidis waits for an answer under a mutex, and fake time stands still while another goroutine
-// waits for that mutex.
+// waits for the mutex.
 func (c *client) close() error {
 	errs := make([]error, len(c.drivers))
 	var wg sync.WaitGroup
@@ -95,9 +95,8 @@ const address = "127.0.0.1:6379"
 func openGoredis(l *link, number int) (driver.Driver, func() error, error) {
 	c := goredisclient.NewClient(&goredisclient.Options{
 		Addr:     address,
-		PoolSize: 1000, // where callers have to queue, it takes timers from a pool that all bubbles share
-		// Its handshake fails under a mutex that other dials wait for, and fake time would stand
-		// still.
+		PoolSize: 1000, // if callers had to queue, it would take timers from a pool shared by all bubbles
+		// Its handshake fails under a mutex of all dials, and fake time would stand still.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		ContextTimeoutEnabled:    number%2 == 0,
 		Dialer:                   func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dial(ctx) },

@@ -19,7 +19,7 @@ type conn struct {
 	dead     bool // half-open: nothing arrives any more
 	over     bool // it was reset
 	mute     bool // the client receives nothing any more
-	commands bool // it has sent a command that a lock sends
+	commands bool // it has sent a lock's command
 }
 
 // endpoint is one end of a connection. It implements net.Conn.
@@ -43,8 +43,8 @@ func (e *endpoint) Read(p []byte) (int, error) {
 	}
 }
 
-// read reads what has arrived. If that is nothing, it returns when to try again at the earliest;
-// negative: when woken.
+// read reads the arrived bytes. If there are none, it returns the wait until the earliest next try;
+// negative: until woken.
 func (e *endpoint) read(p []byte) (n int, wait time.Duration, err error) {
 	l := e.link
 	l.mu.Lock()
@@ -115,7 +115,7 @@ func (e *endpoint) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// arrival returns when a segment arrives that is sent now, or as soon as it may be sent.
+// arrival returns when a segment arrives if it is sent now, or as soon as it may be.
 func (c *conn) arrival(leave time.Time, extra time.Duration) time.Time {
 	now := time.Now()
 	if c.link.slow.until.After(now) {
@@ -124,8 +124,8 @@ func (c *conn) arrival(leave time.Time, extra time.Duration) time.Time {
 	return later(now, leave).Add(extra + c.latency())
 }
 
-// latency returns that of a near network. Two segments rarely arrive at the same instant, so the
-// seed decides their order.
+// latency returns a near network's. Two segments rarely arrive at the same instant, so the seed
+// decides their order.
 func (c *conn) latency() time.Duration {
 	return 50*time.Microsecond + time.Duration(c.rand.IntN(int(400*time.Microsecond)))
 }
@@ -153,8 +153,8 @@ func (e *endpoint) Close() error {
 	return nil
 }
 
-// reset breaks the connection, which the client learns at once. Segments in flight to the server
-// may be lost.
+// reset breaks the connection: the client learns it at once. Segments in flight to the server may
+// be lost.
 func (c *conn) reset(lose bool) {
 	if c.over {
 		return

@@ -19,7 +19,7 @@ const (
 	HalfOpen    Kind = "connections half-open" // nothing arrives any more; the ends learn it late or never
 	Freeze      Kind = "link frozen"           // both ways; then all arrives
 	Delay       Kind = "link slow"
-	Overtake    Kind = "connections slow"  // the open ones, so that later ones overtake them
+	Overtake    Kind = "connections slow"  // the open ones: later ones overtake them
 	Pause       Kind = "client paused"     // its packets and its own progress, as by SIGSTOP
 	Stall       Kind = "server frozen"     // as by SIGSTOP
 	Crash       Kind = "server restarted"  // with its keys, without its scripts
@@ -60,7 +60,7 @@ func (f Fault) String() string {
 	return s
 }
 
-// refusals are error replies that say that nothing was executed.
+// refusals are error replies of servers that executed nothing.
 var refusals = []string{
 	"OOM command not allowed when used memory > 'maxmemory'.",
 	"READONLY You can't write against a read only replica.",
@@ -82,7 +82,7 @@ func (p *planner) disturb() {
 	switch {
 	case p.Quorum && p.Chance(4):
 		common = append(common, Exile, Exile)
-		clear(p.Offsets) // a node that lost its counter mints tokens by its clock
+		clear(p.Offsets) // a node without its counter mints tokens by its clock
 		common = slices.DeleteFunc(common, func(k Kind) bool { return k == StepClock })
 	case lossy && p.Chance(2):
 		common = append(common, Wipe)

@@ -25,9 +25,9 @@ type link struct {
 		by    time.Duration
 		until time.Time
 	}
-	slowest  time.Duration // the longest time that a segment was in flight to the server
-	drop     int           // how many replies will be lost, each with what follows on its connection
-	cutAfter time.Duration // how long after that the connection breaks; 0: never
+	slowest  time.Duration // the longest flight of a segment to the server
+	drop     int           // how many replies will be lost, each with all later ones of its connection
+	cutAfter time.Duration // from the loss to the break of the connection; 0: never
 	garble   int           // how many replies will be replaced by an unknown error
 }
 
@@ -72,7 +72,7 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// reply returns what arrives of a reply: itself, something else, or nil. The mutex is held.
+// reply returns a reply as it arrives: itself, something else, or nil. The mutex is held.
 func (l *link) reply(c *conn, p []byte) []byte {
 	switch {
 	case c.mute:
@@ -91,7 +91,7 @@ func (l *link) reply(c *conn, p []byte) []byte {
 	return append([]byte(nil), p...)
 }
 
-// ofLock reports whether a client sends one of the commands by which it locks.
+// ofLock reports whether a client sends a command of a lock.
 func ofLock(p []byte) bool {
 	return slices.ContainsFunc([]string{"evalsha", "EVALSHA", "SET\r\n", "set\r\n"}, func(s string) bool { return bytes.Contains(p, []byte(s)) })
 }
@@ -111,10 +111,10 @@ func (l *link) each(f func(*conn)) {
 // cut resets all connections.
 func (l *link) cut(lose bool) { l.each(func(c *conn) { c.reset(lose) }) }
 
-// keepAlive is when the system breaks a connection whose other end does not answer.
+// keepAlive is when the system breaks a connection with a silent other end.
 const keepAlive = 15 * time.Second
 
-// forget makes all connections half-open: what is sent is lost, which the ends learn later.
+// forget makes all connections half-open: all segments are lost, and the ends learn it later.
 func (l *link) forget(told time.Duration) {
 	l.each(func(c *conn) {
 		c.dead = true
@@ -132,7 +132,7 @@ func (l *link) breakAfter(c *conn, d time.Duration, lose bool) {
 	})
 }
 
-// lag delays segments of the open connections, so that later connections overtake them.
+// lag delays segments of the open connections: later connections overtake them.
 func (l *link) lag(by, lasts time.Duration) {
 	l.each(func(c *conn) { c.slow, c.slowEnds = by, time.Now().Add(lasts) })
 }

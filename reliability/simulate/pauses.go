@@ -8,7 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// pauses are the default ones of middleware/retry, but drawn from a seed, so that a schedule can be
+// pauses are the default ones of middleware/retry, but drawn from a seed: a schedule can be
 // repeated.
 type pauses struct {
 	random *rand.Rand
@@ -31,7 +31,7 @@ func pausesOf(seed uint64, client int) func() backoff.BackOff {
 	}
 }
 
-// NextBackOff implements backoff.BackOff: from half to one and a half of a pause that doubles.
+// NextBackOff implements backoff.BackOff: from half to one and a half of a doubling pause.
 func (p *pauses) NextBackOff() time.Duration {
 	d := p.next/2 + time.Duration(p.random.Int64N(int64(p.next)))
 	p.next = min(2*p.next, longestPause)

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// Plan is a schedule: all that its seed decides. It does not decide the order of goroutines that
-// are ready at the same instant.
+// Plan is a schedule: all decisions of its seed. The seed does not decide the order of goroutines
+// ready at the same instant.
 type Plan struct {
 	Seed     uint64
 	Strategy string        // "single", "reentrant", "rwhash", "semaphore"
-	Quorum   bool          // redlock over five servers of that strategy
+	Quorum   bool          // redlock over five servers of the strategy
 	Watchdog bool          // holds are renewed
 	Retry    bool          // acquires wait
 	HandOver time.Duration // the Tenure of handover's Config; 0: no hand-overs
@@ -27,12 +27,12 @@ type Plan struct {
 	Offsets  []time.Duration // of the servers' clocks, from the start on
 	Workers  []Worker
 	Faults   []Fault // in the order of their times
-	// Contained says that the only faults are those that must not affect other workers: a log that
-	// blocks, an impatient worker.
+	// Contained: the only faults are those that must not affect other workers, a blocked log and an
+	// impatient worker.
 	Contained bool
 }
 
-// Worker is what one goroutine of a client does.
+// Worker is the work of one goroutine of a client.
 type Worker struct {
 	Client    int
 	Turns     []workload.Turn
@@ -44,8 +44,8 @@ type Worker struct {
 func (p *Plan) longest() time.Duration  { return slices.Max(p.TTLs) }
 func (p *Plan) shortest() time.Duration { return slices.Min(p.TTLs) }
 
-// drift returns how far a server's clock may be off during a lease. It is what a Deadline allows
-// for, less one millisecond, because reentrant and rwhash round to milliseconds.
+// drift returns how far a server's clock may be off during a lease: the allowance of a Deadline,
+// less one millisecond, because reentrant and rwhash round to milliseconds.
 func (p *Plan) drift() time.Duration { return p.shortest()/100 + time.Millisecond }
 
 // String describes the plan in a line.
@@ -143,8 +143,8 @@ func (p *planner) source() workload.Source {
 
 func (p *planner) turn(worker int) workload.Turn { return p.source().Turn(fmt.Sprintf("w%d", worker)) }
 
-// cohorts lets the workers of a client hand locks over to each other, in every other plan in which
-// they can: that of a strategy in which a hold is not its owner's, nor one of several.
+// cohorts lets the workers of a client hand locks over to each other, in every other plan for
+// single or rwhash with retry, at one server.
 func (p *planner) cohorts() {
 	p = p.planner(3)
 	if !p.Retry || p.Quorum || p.Strategy != "single" && p.Strategy != "rwhash" || p.Chance(2) {
@@ -154,7 +154,7 @@ func (p *planner) cohorts() {
 }
 
 // ShareChains lets the workers of each client hand locks over to each other. Most of their turns
-// are such that they can, and for one name.
+// are made to allow it, and for one name.
 func (p *Plan) ShareChains() { p.planner(4).shareChains() }
 
 func (p *planner) shareChains() {

@@ -18,12 +18,12 @@ import (
 // Outcome is the result of a schedule.
 type Outcome struct {
 	Plan       *Plan
-	Operations int // calls, looks and writes that were recorded
+	Operations int // recorded calls, looks and writes
 	HandOvers  int // within a client
 	Faults     int // injected ones, whether or not they affected a command
-	Losses     int // holds that a server lost when it was allowed to
+	Losses     int // holds lost with a server's state, as permitted
 	Names      []history.Result
-	Leftover   error // keys that stayed at the servers, or calls that did not end
+	Leftover   error // keys left at the servers, or an error of opening or closing
 	Spread     error // effects of a trouble on other workers
 }
 
@@ -109,7 +109,7 @@ func (o *Outcome) happen(strategy workload.Opener) ([]history.Event, history.Rul
 	return events, w.rules()
 }
 
-// resend is after which time a command is resent if its connection broke. This network may deliver
+// resend is after how long a command is resent if its connection broke. This network may deliver
 // the first send late.
 const resend = 5 * time.Millisecond
 

@@ -13,13 +13,13 @@ import (
 	redis "github.com/alicebob/miniredis/v2/server"
 )
 
-// server is a miniredis whose clock can be set, and which can fail.
+// server is a miniredis with a settable clock and faults.
 type server struct {
 	m *miniredis.Miniredis
 
 	mu      sync.Mutex
 	offset  time.Duration // of its clock
-	refusal string        // the error reply to every command that locks; "": none
+	refusal string        // the error reply to every locking command; "": none
 	down    time.Time     // until when it accepts no connections
 }
 
@@ -67,12 +67,12 @@ func (s *server) serve(c net.Conn) bool {
 	return true
 }
 
-// step steps the clock. As in Redis, keys expire at a time of that clock.
+// step steps the clock. As in Redis, keys expire at a time of this clock.
 func (s *server) step(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tick()
-	s.m.Exists("") // removes what has expired until now
+	s.m.Exists("") // removes the keys expired until now
 	s.offset += by
 	s.tick()
 	if by < 0 {
@@ -80,7 +80,7 @@ func (s *server) step(by time.Duration) {
 	}
 }
 
-// refuse answers the commands that lock by an error until it is given "".
+// refuse answers locking commands by an error until it is given "".
 func (s *server) refuse(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +112,8 @@ func (s *server) empty() { s.m.FlushAll() }
 // forgetScripts forgets all scripts, as a restart does.
 func (s *server) forgetScripts() { s.run("SCRIPT", "FLUSH") }
 
-// census returns the keys that must not be left once every lease and every intent has ended: all
-// but fence counters that have a TTL.
+// census returns the unexpected keys once every lease and every intent has ended: all but fence
+// counters with a TTL.
 func (s *server) census() (left []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

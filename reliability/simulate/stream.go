@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// segment is what one Write sent.
+// segment is the data of one Write.
 type segment struct {
 	data []byte
 	sent time.Time
@@ -17,14 +17,14 @@ type segment struct {
 type stream struct {
 	segments []segment
 	last     time.Time     // when the latest segment arrives
-	sent     time.Time     // when what was read last was sent
+	sent     time.Time     // when the data read last was sent
 	broken   error         // it was reset: there is nothing more to read
 	wake     chan struct{} // something changed for the reader
 }
 
 func newStream() *stream { return &stream{wake: make(chan struct{}, 1)} }
 
-// push sends a segment that arrives at a time, but after those before it.
+// push sends a segment. It arrives at seg.at, but after those before it.
 func (s *stream) push(seg segment) {
 	if !seg.at.After(s.last) {
 		seg.at = s.last.Add(time.Nanosecond)
@@ -50,7 +50,7 @@ func (s *stream) shut(now time.Time, lose bool) {
 	s.push(segment{at: now, end: true})
 }
 
-// take reads what has arrived, unless it is held back until a later time. If it reads nothing, next
+// take reads the arrived data, unless it is held back until a later time. If it reads nothing, next
 // is when there may be more; zero: when woken.
 func (s *stream) take(p []byte, now, held time.Time) (n int, next time.Time, err error) {
 	if s.broken != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// aboveAll is a deadline that no waiter should reach.
+// aboveAll is a deadline beyond any expected wait.
 const aboveAll = 5 * time.Minute
 
-// trouble adds two troubles that must not spread to every other plan: a log that blocks, and a
-// worker whose deadlines are hopeless. A quarter of these plans has no other fault. It has random
-// numbers of its own.
+// trouble adds to every other plan troubles that must not spread: a blocked log, and in half of
+// these plans a worker with hopeless deadlines. A quarter of these plans has no other fault. It has
+// random numbers of its own.
 func (p *planner) trouble() {
 	p = p.planner(3)
 	if p.Chance(2) {
@@ -42,8 +42,8 @@ func (p *planner) trouble() {
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 }
 
-// contain makes this a plan without other faults. Workers that a trouble does not concern have
-// ample deadlines, and many locks, so that their renewals are sent together.
+// contain makes this a plan without other faults. The other workers have ample deadlines, and many
+// locks: their renewals are sent together.
 func (p *planner) contain() {
 	p.Contained, p.Watchdog, p.Faults, p.Names, p.Workers = true, true, nil, nil, nil
 	for i := range 8 {
@@ -69,7 +69,7 @@ func (p *planner) contain() {
 	}
 }
 
-// impatient is a worker each of whose calls has a deadline that it can hardly meet.
+// impatient returns a worker that can hardly meet the deadlines of its calls.
 func (p *planner) impatient() Worker {
 	w := Worker{Client: p.IntN(len(p.Clients)), Impatient: true}
 	for range 20 + p.IntN(40) {
@@ -86,8 +86,8 @@ type log struct{ blocked workload.Episode }
 
 func (l *log) write() { l.blocked.Wait(sleep) }
 
-// trace writes each event to the log. It stands in for middleware/logging, which waits for its log
-// with a mutex, so that fake time would stand still: package torture has that.
+// trace writes each event to the log. It stands in for middleware/logging: that waits for its log
+// with a mutex, and fake time would stand still. Package torture uses the real one.
 func (l *log) trace() *locktrace.Trace {
 	return &locktrace.Trace{
 		Attempt:  func(context.Context, locktrace.AttemptInfo) { l.write() },
@@ -100,9 +100,8 @@ func (l *log) trace() *locktrace.Trace {
 	}
 }
 
-// spread returns the effects of a contained plan's trouble on workers that it does not concern:
-// failed calls and lost locks. A worker whose log blocks during an acquire may delay acquires of
-// the same client and name, and no others.
+// spread returns the effects of a contained plan's trouble on other workers: failed calls and lost
+// locks. A worker with a blocked log may delay acquires of the same client and name, and no others.
 func (p *Plan) spread(events []history.Event) error {
 	if !p.Contained {
 		return nil
@@ -119,7 +118,7 @@ func (p *Plan) spread(events []history.Event) error {
 }
 
 // delayed reports whether e is an acquire beside another one of the same client and name, made by a
-// worker whose log blocks or whose deadlines are hopeless.
+// worker with a log or with hopeless deadlines.
 func (p *Plan) delayed(e history.Event, events []history.Event) bool {
 	return e.Kind == history.Acquire && slices.ContainsFunc(events, func(other history.Event) bool {
 		if other.Client < 0 || other.Kind != history.Acquire || other.Name != e.Name || other.Call > e.Return || other.Return < e.Call {

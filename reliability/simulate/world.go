@@ -80,7 +80,7 @@ func chain(p *Plan, client int, drivers []driver.Driver, strategy workload.Opene
 	return l, nil
 }
 
-// each calls f for the links that a fault concerns.
+// each calls do for the links of a fault.
 func (w *world) each(f Fault, do func(*link)) {
 	for i, links := range w.links {
 		for j, l := range links {
@@ -91,7 +91,7 @@ func (w *world) each(f Fault, do func(*link)) {
 	}
 }
 
-// calm ends all faults except those that end by themselves.
+// calm ends the faults that do not end by themselves.
 func (w *world) calm() {
 	w.each(Fault{Client: -1, Server: -1}, (*link).heal)
 	for _, s := range w.servers {
@@ -100,7 +100,7 @@ func (w *world) calm() {
 	}
 }
 
-// slowest returns the longest time that a segment was in flight.
+// slowest returns the longest flight of a segment to a server.
 func (w *world) slowest() (most time.Duration) {
 	w.each(Fault{Client: -1, Server: -1}, func(l *link) {
 		l.mu.Lock()
@@ -110,7 +110,7 @@ func (w *world) slowest() (most time.Duration) {
 	return most
 }
 
-// census lists the keys that are left at the servers.
+// census lists the unexpected keys of the servers.
 func (w *world) census() error {
 	var errs []error
 	for i, s := range w.servers {
