@@ -1,9 +1,9 @@
-// Package timers proves that Holdfast leaves no timer behind: neither one of package time nor that
-// of a context with a deadline. It has tests only.
+// Package timers proves that Holdfast leaves no timer behind: neither one of package time nor one
+// of a context's deadline. It has tests only.
 //
 // They profile every allocation of their process. Once all locks are released and all drivers and
-// clients closed, a timer that code of locker, strategies, middleware or providers made and that is
-// still in use after a garbage collection is a leak. The runtime keeps timers that are set, and the
-// collector frees those that were stopped or have fired, and those whose channel nobody reads.
-// Timers that the clients make for themselves are not counted.
+// clients closed, a timer made by code of locker, strategies, middleware or providers is a leak if
+// it is still in use after a garbage collection. The runtime keeps set timers. The collector frees
+// stopped and fired ones, and those with a channel nobody reads. Timers made by the clients for
+// themselves are not counted.
 package timers

@@ -30,7 +30,7 @@ func (c *Client) Turn(ctx context.Context, t Turn) error {
 	return err
 }
 
-// looks is how often a holder checks that it holds, between two steps.
+// looks is the number of checks of a hold by its holder, between two steps.
 const looks = 3
 
 // use runs a turn except for its end.
@@ -136,7 +136,7 @@ func (c *Client) moveOn(ctx context.Context, hold *history.Hold, s Step) *histor
 		hold.Held()
 	}
 	hold.Abandon()
-	hold.Lock.Hold().MarkLost(errMovedOn) // else a watchdog would renew what a late acquire may restore
+	hold.Lock.Hold().MarkLost(errMovedOn) // else a watchdog would renew a hold restored by a late acquire
 	return next
 }
 
@@ -167,7 +167,7 @@ func (c *Client) overstay(hold *history.Hold) {
 	c.write(hold)
 }
 
-// write writes to the store, even if the lock is no longer held: the store must notice that. A
+// write writes to the store, even if the lock is no longer held: the store must notice it. A
 // resumed hold may have no fencing token although others of its name have one.
 func (c *Client) write(hold *history.Hold) {
 	if hold.Fence() != 0 {

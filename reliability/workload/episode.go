@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Episode is a state that lasts until a time. The zero Episode is over. It is safe for concurrent
-// use.
+// Episode is a state with an end. The zero Episode is over. It is safe for concurrent use.
 type Episode struct {
 	mu    sync.Mutex
 	until time.Time

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// Passes keeps, for each name, the hold that was passed on last. Take does not remove it, so
-// several clients may try to resume it.
+// Passes keeps, for each name, the last hold passed on. Take does not remove it, so several clients
+// may try to resume it.
 type Passes interface {
 	Put(name string, p history.Passed)
 	Take(name string) (history.Passed, bool)

@@ -37,6 +37,6 @@ func (s *several) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		return nil, err
 	}
 	all := locks.All()
-	_ = all[1].Release(ctx) // the check at the end finds what a failed release leaves
+	_ = all[1].Release(ctx) // the check at the end finds the keys of a failed release
 	return all[0], nil
 }

@@ -23,7 +23,7 @@ func (r Random) Between(from, to time.Duration) time.Duration {
 // One draws one element.
 func One[T any](r Random, of []T) T { return of[r.IntN(len(of))] }
 
-// Source draws the turns of clients that use the same locks.
+// Source draws the turns of clients of the same locks.
 type Source struct {
 	Random
 	Model   history.Model
@@ -90,8 +90,7 @@ func (s Source) step(t Turn) Step {
 	return one
 }
 
-// PassOn adds steps to a turn that pass its hold on to other clients, or resume it by one of that
-// many clients.
+// PassOn adds steps to a turn: they pass its hold on, or resume it by one of the clients.
 func (s Source) PassOn(t *Turn, clients int) {
 	t.Resume = s.Chance(3)
 	for range s.IntN(3) {
@@ -120,7 +119,7 @@ func (s Source) MinHold(t *Turn) {
 // Hopeless is the maximum deadline of impatient clients.
 const Hopeless = 50 * time.Millisecond
 
-// Hurry gives each call of a turn a deadline that it can rarely meet.
+// Hurry gives each call of a turn a rarely sufficient deadline.
 func (s Source) Hurry(t *Turn) {
 	t.Timeout, t.Cancel, t.MaxWait, t.End = s.soon(), false, 0, Hasty
 	for i := range t.Steps {

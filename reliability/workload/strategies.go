@@ -22,7 +22,7 @@ type Strategy struct {
 	Open  Opener
 }
 
-// Strategies are those that keep a lock in one key.
+// Strategies are those with a lock in one key.
 var Strategies = map[string]Strategy{
 	"single":    {history.Exclusive, open(single.New)},
 	"reentrant": {history.Reentrant, open(reentrant.New)},
@@ -35,7 +35,7 @@ var Strategies = map[string]Strategy{
 // Permits is the limit of semaphores.
 const Permits = 3
 
-// Fair are those of them whose waiters can have a strict order, with that.
+// Fair are those of them with a strict order of waiters, if they can have one.
 var Fair = map[string]Strategy{
 	"single": {history.Exclusive, func(drv driver.Driver) (locker.Locker, error) {
 		return single.New(drv, single.Config{Fair: true})

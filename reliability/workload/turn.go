@@ -10,7 +10,7 @@ type Name struct {
 
 // Turn is one hold, from the acquire or resume to the end.
 type Turn struct {
-	Resume  bool          // the hold that was passed on last, if there is one
+	Resume  bool          // the last hold passed on, if there is one
 	Pause   time.Duration // before the acquire
 	Name    int           // the index of the Name
 	Shared  bool
@@ -38,7 +38,7 @@ const (
 	Upgrade   Action = "upgrade"
 	Nest      Action = "nest"   // acquire again, as the same owner
 	Pass      Action = "pass"   // offer the hold to others, and go on
-	Resume    Action = "resume" // resume one's own hold by another client, and go on with that
+	Resume    Action = "resume" // resume one's own hold by another client, and go on with the result
 )
 
 // Step is one Action.
@@ -59,7 +59,7 @@ type End string
 // The ends.
 const (
 	Release  End = "release"
-	Hasty    End = "hasty"    // a release under a context that is cancelled already
+	Hasty    End = "hasty"    // a release under a cancelled context
 	Overstay End = "overstay" // wait for the end of the lease, then write and release
 	Abandon  End = "abandon"  // do nothing: the lease ends
 )
