@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// certificates are made once per process and never leave it, but for the
-// server's, which redis-server reads from its temporary folder.
+// certificates are made once per process and never leave it, but for the server's: redis-server
+// reads it from its temporary folder.
 type certificates struct {
 	caPEM, serverPEM, serverKeyPEM []byte
 	roots                          *x509.CertPool

@@ -137,9 +137,9 @@ func addSlots(first, last int) []any {
 	return command
 }
 
-// WaitReady waits until every running node serves its slots, knows the owner of
-// each other slot and has a link to each other running node, as after a node's
-// Restart. Messages that are published before that do not reach all nodes.
+// WaitReady waits until every running node serves its slots, knows the owner of each other slot and
+// has a link to each other running node, as after a node's Restart. Messages published earlier do
+// not reach all nodes.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	all := c.all()
 	for _, s := range all {
@@ -185,7 +185,7 @@ func (c *Cluster) compare(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// links returns the IDs of the nodes, in a reply to CLUSTER NODES, to which there is a link.
+// links returns the IDs of the linked nodes in a reply to CLUSTER NODES.
 func links(reply any) map[string]bool {
 	text, _ := reply.(string)
 	linked := map[string]bool{}
@@ -243,8 +243,7 @@ func (c *Cluster) all() []*Server {
 	return slices.Concat(c.nodes, c.replicas)
 }
 
-// Addrs returns the addresses that clients dial: of the nodes, or the announced
-// ones.
+// Addrs returns the addresses for clients to dial: of the nodes, or the announced ones.
 func (c *Cluster) Addrs() []string {
 	nodes := c.Nodes()
 	addrs := make([]string, len(nodes))

@@ -32,9 +32,8 @@ func (s *Server) stop() error {
 	return s.hold()
 }
 
-// hold keeps the port of a server that is gone, so that no other server is found there. A child
-// that the server forked just before, to save or to send its data, has a copy of its listener for a
-// moment.
+// hold keeps the port of a stopped server: no other server is found there. A child forked by the
+// server just before, to save or to send its data, has a copy of its listener for a moment.
 func (s *Server) hold() error {
 	if s.held != nil {
 		return nil
@@ -45,9 +44,8 @@ func (s *Server) hold() error {
 	})
 }
 
-// runAgain starts the process on the port that was held. Another process may take that before it
-// does, most often one that looks for a free port and gives it up at once: it tries again for a
-// while.
+// runAgain starts the process on the held port. Another process may take the port first, most often
+// one that looks for a free port and gives it up at once: runAgain tries again for a while.
 func (s *Server) runAgain(ctx context.Context) error {
 	if err := s.held.Drop(); err != nil {
 		return err
@@ -72,8 +70,8 @@ func (s *Server) Kill() error {
 	return s.hold()
 }
 
-// Freeze stops the process with SIGSTOP: connections stay open, and what is sent
-// is executed after Thaw. It returns when the process runs no more.
+// Freeze stops the process with SIGSTOP: connections stay open, and commands are executed after
+// Thaw. It returns when the process runs no more.
 func (s *Server) Freeze() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +137,8 @@ func (s *Server) Close() error {
 	return errors.Join(err, s.held.Drop(), os.RemoveAll(s.dir))
 }
 
-// Dial opens a connection, logged in with Options.Password. ctx bounds only
-// that, so the connection has no deadline.
+// Dial opens a connection, logged in with Options.Password. ctx bounds only the login: the
+// connection has no deadline.
 func (s *Server) Dial(ctx context.Context) (*resp.Conn, error) {
 	var d net.Dialer
 	tcp, err := d.DialContext(ctx, "tcp", s.Addr())
@@ -159,7 +157,7 @@ func (s *Server) Dial(ctx context.Context) (*resp.Conn, error) {
 	return c, nil
 }
 
-// do is c.Do that closes the connection when ctx is done.
+// do is c.Do, but closes the connection when ctx is done.
 func do(ctx context.Context, c *resp.Conn, args ...any) (any, error) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
@@ -170,9 +168,8 @@ func do(ctx context.Context, c *resp.Conn, args ...any) (any, error) {
 	return reply, err
 }
 
-// Do sends one command over a connection of its own and returns the reply:
-// int64, string, nil, []any, or the other types of resp.Value.Any. An error that
-// the server replied is a ServerError.
+// Do sends one command over a connection of its own and returns the reply: int64, string, nil,
+// []any, or the other types of resp.Value.Any. An error reply is a ServerError.
 func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
 	c, err := s.Dial(ctx)
 	if err != nil {
@@ -193,7 +190,7 @@ func (s *Server) Command(args ...any) (any, error) {
 	return reply, nil
 }
 
-// MustCommand is Command that fails the test on every error.
+// MustCommand is Command, but fails the test on every error.
 func (s *Server) MustCommand(tb TB, args ...any) any {
 	tb.Helper()
 	reply, err := s.Command(args...)

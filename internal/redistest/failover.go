@@ -26,7 +26,7 @@ func (c *Cluster) Replica(ctx context.Context, master *Server) (*Server, error) 
 	return nil, fmt.Errorf("redistest: %s has no replica", master.Addr())
 }
 
-// Failover makes a replica take over from its master, which runs. It returns when WaitMasters does.
+// Failover makes a replica take over from its running master. It returns when WaitMasters does.
 func (c *Cluster) Failover(ctx context.Context, replica *Server) error {
 	err := poll(ctx, replica.Addr()+" has taken over", func(ctx context.Context) error {
 		if replica.leads(ctx) == nil {
@@ -43,7 +43,7 @@ func (c *Cluster) Failover(ctx context.Context, replica *Server) error {
 	return c.WaitMasters(ctx)
 }
 
-// WaitMaster waits until a node that was a replica is a master.
+// WaitMaster waits until a former replica is a master.
 func (*Cluster) WaitMaster(ctx context.Context, s *Server) error {
 	return poll(ctx, s.Addr()+" is a master", s.leads)
 }
@@ -76,9 +76,9 @@ func (c *Cluster) WaitMasters(ctx context.Context) error {
 	return c.WaitReady(ctx)
 }
 
-// Masters asks all nodes for the masters, which it returns in the order of their first slots. It is
-// an error if a node does not answer, if they do not agree, or if a node that has no slots is not
-// in sync with its master.
+// Masters asks all nodes for the masters, and returns them in the order of their first slots. It is
+// an error if a node does not answer, if they do not agree, or if a node without slots is not in
+// sync with its master.
 func (c *Cluster) Masters(ctx context.Context) ([]*Server, error) {
 	masters, _, err := c.look(ctx)
 	return masters, err

@@ -23,7 +23,7 @@ func StartN(tb TB, n int, opts Options) []*Server {
 	return start(tb, func(ctx context.Context) (servers, error) { return LaunchN(ctx, n, opts) })
 }
 
-// LaunchN starts n independent masters, each of which the caller must Close.
+// LaunchN starts n independent masters. The caller must Close each.
 func LaunchN(ctx context.Context, n int, opts Options) ([]*Server, error) {
 	all, err := launchMany(n, func() (*Server, error) { return Launch(ctx, opts) })
 	if err != nil {
@@ -32,8 +32,7 @@ func LaunchN(ctx context.Context, n int, opts Options) ([]*Server, error) {
 	return all, nil
 }
 
-// launchMany starts n servers at once. Those that started are returned with the
-// error too.
+// launchMany starts n servers at once. Those started are returned with the error too.
 func launchMany(n int, launch func() (*Server, error)) ([]*Server, error) {
 	all := make([]*Server, n)
 	errs := make([]error, n)

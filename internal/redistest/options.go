@@ -15,31 +15,29 @@ const (
 	MutualTLS                // TLS only; a client must show a certificate of our CA
 )
 
-// Options say how servers are configured. The zero value is a server that keeps
-// nothing on disk, without password and TLS.
+// Options say how servers are configured. The zero value is a server without disk storage, password
+// and TLS.
 type Options struct {
 	// Args are more settings in the form of redis-server's command line, as in
-	// []string{"--maxmemory", "1mb", "--appendonly", "yes"}. In a Sentinel setup
-	// they are for the Redis servers. What this package sets itself (port, bind,
-	// dir, requirepass, ...) is refused.
+	// []string{"--maxmemory", "1mb", "--appendonly", "yes"}. In a Sentinel setup they are for the
+	// Redis servers. Settings of this package (port, bind, dir, requirepass, ...) are refused.
 	Args []string
 
-	// Password is the default user's, and the one that the servers use among
-	// each other. Sentinels themselves have none. Server.Command logs in with
-	// it, so the default user must stay on.
+	// Password is the default user's, also used by the servers among each other. Sentinels
+	// themselves have none. Server.Command logs in with it, so the default user must stay on.
 	Password string
 
 	// TLS is NoTLS by default. Server.TLSConfig is for its clients.
 	TLS TLSMode
 
-	// Announce, for clusters only, gives each node another port to announce to
-	// clients, such as that of a proxy which it starts in front of nodeAddr. It
-	// is called before the node starts, and again with another address if that
-	// port turns out to be taken. The announced address is 127.0.0.1:port.
+	// Announce, for clusters only, gives each node another port to announce to clients, such as a
+	// proxy's, started by it in front of nodeAddr. It is called before the node starts, and again
+	// with another address if the node's port turns out to be taken. The announced address is
+	// 127.0.0.1:port.
 	Announce func(nodeAddr string) (port int, err error)
 }
 
-// reserved are the settings that Options.Args must not contain.
+// reserved are the settings forbidden in Options.Args.
 var reserved = map[string]bool{
 	"port": true, "bind": true, "dir": true, "logfile": true, "daemonize": true,
 	"requirepass": true, "masterauth": true,
@@ -63,7 +61,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// common returns the settings that every Redis server gets.
+// common returns the settings of every Redis server.
 func (o Options) common(s *Server) ([]string, error) {
 	args := []string{"--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no"}
 	v, err := version()

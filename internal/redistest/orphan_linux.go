@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent makes the kernel kill cmd when the test process ends without
-// cleaning up, as go test does to a test that takes too long.
+// dieWithParent makes the kernel kill cmd when the test process ends without cleaning up, as after
+// go test's timeout.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -35,7 +35,7 @@ type process struct {
 	exited chan struct{} // closed when the process is gone
 }
 
-// run starts the server program, which writes its log to the file logName.
+// run starts the server program, with its log in the file logName.
 func run(args []string, logName string) (*process, error) {
 	path, err := program()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/localport"
 )
 
-// Relay passes bytes on between a replica and its master, and what the master sends later by a
-// delay: a link with latency. It does not look at the bytes; replication is no protocol of requests
-// and replies, so that package faultproxy cannot stand here.
+// Relay passes bytes on between a replica and its master, and the master's later by a delay: a link
+// with latency. It does not look at the bytes. Package faultproxy cannot stand here: replication is
+// no protocol of requests and replies.
 type Relay struct {
 	listener net.Listener
 	target   string
@@ -36,7 +36,7 @@ func StartRelay(tb TB, target string, delay time.Duration) *Relay {
 	return r
 }
 
-// Addr returns the address that the replica is to dial.
+// Addr returns the address for the replica to dial.
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
 // Close ends the relay and its connections.
@@ -77,7 +77,7 @@ func (r *Relay) relay(replica net.Conn) {
 	r.late(ctx, replica, master)
 }
 
-// chunk is what was read at once.
+// chunk is the data of one read.
 type chunk struct {
 	bytes []byte
 	due   time.Time

@@ -10,14 +10,14 @@ import (
 // quickSync makes a master begin to copy its data to a replica at once.
 const quickSync = "repl-diskless-sync-delay"
 
-// StartReplica starts a replica of master for a test, which finds it at addr: the master's own, or
-// that of a Relay. It is in sync when StartReplica returns.
+// StartReplica starts a replica of master for a test. The replica dials addr: the master's own, or
+// a Relay's. It is in sync when StartReplica returns.
 func StartReplica(tb TB, master *Server, addr string) *Server {
 	tb.Helper()
 	return start(tb, func(ctx context.Context) (*Server, error) { return LaunchReplica(ctx, master, addr) })
 }
 
-// LaunchReplica is StartReplica for a caller who must Close it.
+// LaunchReplica is StartReplica outside of a test. The caller must Close the replica.
 func LaunchReplica(ctx context.Context, master *Server, addr string) (*Server, error) {
 	if _, err := master.Do(ctx, "CONFIG", "SET", quickSync, 0); err != nil {
 		return nil, err

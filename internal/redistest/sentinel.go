@@ -17,9 +17,8 @@ const (
 	quorum     = 2
 )
 
-// Sentinel is a master with two replicas, watched by three Sentinels. They take
-// a master for down after two seconds without an answer: one that is held up on
-// a busy machine must stay the master.
+// Sentinel is a master with two replicas, watched by three Sentinels. They take a master for down
+// after two seconds without an answer: one held up on a busy machine must stay the master.
 type Sentinel struct {
 	servers   []*Server
 	sentinels []*Server
@@ -32,8 +31,8 @@ func StartSentinel(tb TB, opts Options) *Sentinel {
 	return start(tb, func(ctx context.Context) (*Sentinel, error) { return LaunchSentinel(ctx, opts) })
 }
 
-// LaunchSentinel starts a Sentinel setup, which the caller must Close. When it
-// returns, the replicas are in sync and a failover is possible.
+// LaunchSentinel starts a Sentinel setup. The caller must Close it. When it returns, the replicas
+// are in sync and a failover is possible.
 func LaunchSentinel(ctx context.Context, opts Options) (_ *Sentinel, err error) {
 	s := &Sentinel{}
 	defer func() {
@@ -71,8 +70,8 @@ func LaunchSentinel(ctx context.Context, opts Options) (_ *Sentinel, err error) 
 	return s, nil
 }
 
-// sentinelArgs writes the Sentinel's configuration, in which it will keep its
-// state, and returns its command line.
+// sentinelArgs writes the Sentinel's configuration, later also the file of its state, and returns
+// its command line.
 func (s *Server) sentinelArgs(master *Server) ([]string, error) {
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "sentinel monitor %s 127.0.0.1 %d %d\n", masterName, master.port, quorum)
@@ -126,7 +125,7 @@ func fields(reply any) map[string]string {
 	return m
 }
 
-// MasterName returns the name by which clients ask Sentinels for the master.
+// MasterName returns the master's name in requests to Sentinels.
 func (s *Sentinel) MasterName() string { return masterName }
 
 // SentinelAddrs returns the addresses of the Sentinels.
@@ -138,13 +137,13 @@ func (s *Sentinel) SentinelAddrs() []string {
 	return addrs
 }
 
-// Sentinels returns the Sentinels, which have no password.
+// Sentinels returns the Sentinels. They have no password.
 func (s *Sentinel) Sentinels() []*Server { return append([]*Server(nil), s.sentinels...) }
 
-// Servers returns the Redis servers, first the one that was the first master.
+// Servers returns the Redis servers, the first master first.
 func (s *Sentinel) Servers() []*Server { return append([]*Server(nil), s.servers...) }
 
-// Master returns the master as the first Sentinel that answers sees it.
+// Master returns the master as seen by the first Sentinel to answer.
 func (s *Sentinel) Master(ctx context.Context) (*Server, error) {
 	var errs []error
 	for _, w := range s.sentinels {

@@ -19,18 +19,18 @@ import (
 // ServerError is an error reply, as in "NOPERM this user has no permissions".
 type ServerError = resp.Error
 
-// Server is one server process, which may be stopped and started again. Its
-// methods may be called from several goroutines.
+// Server is one server process. It may be stopped and started again. Its methods may be called from
+// several goroutines.
 type Server struct {
 	opts      Options
 	port      int
 	busPort   int    // of cluster nodes
-	announced int    // the port that clients are told; port unless Options.Announce
+	announced int    // the port announced to clients; port unless Options.Announce
 	dir       string // holds its log and whatever it writes
 	args      []string
 
 	mu   sync.Mutex
-	proc *process        // of the last run, which may be gone
+	proc *process        // of the last run; it may be gone
 	held *localport.Held // the port, while the process is gone
 }
 
@@ -40,8 +40,8 @@ func Start(tb TB, opts Options) *Server {
 	return start(tb, func(ctx context.Context) (*Server, error) { return Launch(ctx, opts) })
 }
 
-// Launch starts one server, which the caller must Close. ctx bounds the
-// starting, not the server's life.
+// Launch starts one server. The caller must Close it. ctx bounds the starting, not the server's
+// life.
 func Launch(ctx context.Context, opts Options) (*Server, error) {
 	if opts.Announce != nil {
 		return nil, errors.New("redistest: Options.Announce is for clusters only")
@@ -51,8 +51,8 @@ func Launch(ctx context.Context, opts Options) (*Server, error) {
 
 var errPortTaken = errors.New("port is taken")
 
-// launch starts a server whose command line configure returns. If another
-// process takes its port, it tries again with another.
+// launch starts a server with the command line of configure. If another process takes its port, it
+// tries again with another.
 func launch(ctx context.Context, opts Options, configure func(*Server) ([]string, error)) (*Server, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (s *Server) run(ctx context.Context) error {
 	return err
 }
 
-// ping reports whether the server answers, and is the process that we started.
+// ping reports whether the server answers, and is our process.
 func (s *Server) ping(ctx context.Context, pid int) error {
 	if _, err := s.Do(ctx, "PING"); err != nil { // an error too while it loads its data
 		return err
@@ -146,10 +146,10 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// Port returns the port on which the server listens.
+// Port returns the server's port.
 func (s *Server) Port() int { return s.port }
 
-// Addr returns the address on which the server listens, as in "127.0.0.1:21234".
+// Addr returns the server's address, as in "127.0.0.1:21234".
 func (s *Server) Addr() string { return localAddr(s.port) }
 
 func localAddr(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
@@ -165,7 +165,7 @@ func (s *Server) TLSConfig(clientCertificate bool) *tls.Config {
 
 func (s *Server) logName() string { return filepath.Join(s.dir, "server.log") }
 
-// Log returns what the server has logged, over all its runs.
+// Log returns the server's log, over all its runs.
 func (s *Server) Log() string {
 	b, _ := os.ReadFile(s.logName()) // not there before the first run
 	return string(b)

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Shared is a *Server, *Cluster or *Sentinel that the tests of a package share.
-// It starts when the first test asks for it:
+// Shared is a *Server, *Cluster or *Sentinel shared by the tests of a package. It starts when the
+// first test asks for it:
 //
 //	var server = redistest.Share(func(ctx context.Context) (*redistest.Server, error) {
 //		return redistest.Launch(ctx, redistest.Options{})
@@ -20,7 +20,7 @@ import (
 //
 //	func TestSomething(t *testing.T) { addr := server.Get(t).Addr(); ... }
 //
-// Tests that share a server must use keys of their own and disturb nobody.
+// Tests with a shared server must use keys of their own and disturb nobody.
 type Shared[T node] struct {
 	launch func(context.Context) (T, error)
 
@@ -30,13 +30,13 @@ type Shared[T node] struct {
 	err     error
 }
 
-// Share returns a Shared that launch will start.
+// Share returns a Shared, to be started by launch.
 func Share[T node](launch func(context.Context) (T, error)) *Shared[T] {
 	return &Shared[T]{launch: launch}
 }
 
-// Get returns what is shared, after it has started it if nobody has. It skips or
-// fails the test as Start and its siblings do, and shows the log if the test fails.
+// Get returns the server, started by the first call. It skips or fails the test as Start and its
+// siblings do, and shows the log if the test fails.
 func (s *Shared[T]) Get(tb TB) T {
 	tb.Helper()
 	var kind T
@@ -64,7 +64,7 @@ func (s *Shared[T]) Get(tb TB) T {
 	return n
 }
 
-// Close closes what was started, if anything was.
+// Close closes the server, if it was started.
 func (s *Shared[T]) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,10 +75,10 @@ func (s *Shared[T]) Close() error {
 	return s.node.Close()
 }
 
-// M is what CloseAfter needs of *testing.M.
+// M is the part of *testing.M needed by CloseAfter.
 type M interface{ Run() int }
 
-// CloseAfter returns an M that runs m's tests and then closes what they shared.
+// CloseAfter returns an M that runs m's tests and then closes shared.
 func CloseAfter(m M, shared ...io.Closer) M { return closingM{m, shared} }
 
 type closingM struct {

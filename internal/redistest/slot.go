@@ -15,7 +15,7 @@ func Slot(key string) int {
 	return int(crc16(key)) % Slots
 }
 
-// crc16 is CRC-16/XMODEM, the one that the cluster specification names.
+// crc16 is CRC-16/XMODEM, as named by the cluster specification.
 func crc16(s string) uint16 {
 	var crc uint16
 	for i := range len(s) {

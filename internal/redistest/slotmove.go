@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// SlotMove is a slot on its way between two nodes. Until Finish or Abort, keys
-// that were migrated, or are not there, are answered with ASK by the source, and
-// commands over some keys of both kinds with TRYAGAIN.
+// SlotMove is a slot on its way between two nodes. Until Finish or Abort, the source answers
+// commands for migrated or missing keys with ASK, and commands over these and remaining keys with
+// TRYAGAIN.
 type SlotMove struct {
 	c        *Cluster
 	slot     int
@@ -35,10 +35,10 @@ func (c *Cluster) MoveSlot(ctx context.Context, slot int, to *Server) error {
 	return m.Finish(ctx)
 }
 
-// From returns the node that gives the slot away.
+// From returns the slot's old owner.
 func (m *SlotMove) From() *Server { return m.from }
 
-// To returns the node that gets the slot.
+// To returns the slot's new owner.
 func (m *SlotMove) To() *Server { return m.to }
 
 // Migrate moves some keys of the slot. It is no error if one is not there.
@@ -55,8 +55,8 @@ func (m *SlotMove) Migrate(ctx context.Context, keys ...string) error {
 	return err
 }
 
-// Finish migrates the keys that are left, gives the slot to its new owner and
-// waits until every node knows.
+// Finish migrates the remaining keys, gives the slot to its new owner and waits until every node
+// knows.
 func (m *SlotMove) Finish(ctx context.Context) error {
 	for {
 		reply, err := m.from.Do(ctx, "CLUSTER", "GETKEYSINSLOT", m.slot, 100)
@@ -75,7 +75,7 @@ func (m *SlotMove) Finish(ctx context.Context) error {
 			return err
 		}
 	}
-	// The new owner first, so that the slot is never without one.
+	// The new owner first: the slot is never without one.
 	order := []*Server{m.to, m.from}
 	for _, s := range m.c.Nodes() {
 		if s != m.to && s != m.from {
@@ -93,8 +93,8 @@ func (m *SlotMove) Finish(ctx context.Context) error {
 	return m.c.WaitReady(ctx)
 }
 
-// Abort leaves the slot with its old owner. Keys that were migrated stay where
-// they are and can no longer be reached.
+// Abort leaves the slot with its old owner. Migrated keys stay at the new one and can no longer be
+// reached.
 func (m *SlotMove) Abort(ctx context.Context) error {
 	if err := m.set(ctx, m.to, "STABLE"); err != nil {
 		return err

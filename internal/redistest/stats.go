@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Processed returns how many commands the server has executed, without INFO and the PINGs that
-// clients send by themselves.
+// Processed returns how many commands the server has executed, without INFO and the clients' own
+// PINGs.
 func (s *Server) Processed(tb TB) int {
 	tb.Helper()
 	info, _ := s.MustCommand(tb, "INFO", "all").(string)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TB is what this package uses of a test. *testing.T, *testing.B and *testing.F
-// are TBs; others may implement it. Fatalf and Skipf must not return.
+// TB is the part of a test used by this package. *testing.T, *testing.B and *testing.F are TBs;
+// others may implement it. Fatalf and Skipf must not return.
 type TB interface {
 	Helper()
 	Name() string
@@ -55,7 +55,7 @@ func Need(tb TB) {
 	}
 }
 
-// needMany is Need for a cluster, Sentinels or a quorum, which -short leaves out.
+// needMany is Need for a cluster, Sentinels or a quorum: -short leaves them out.
 func needMany(tb TB) {
 	tb.Helper()
 	Need(tb)
@@ -64,7 +64,7 @@ func needMany(tb TB) {
 	}
 }
 
-// node is what start needs of a Server, a Cluster, a Sentinel.
+// node is the part of a Server, a Cluster or a Sentinel needed by start.
 type node interface {
 	Close() error
 	Log() string
@@ -89,7 +89,8 @@ func start[T node](tb TB, launch func(context.Context) (T, error)) T {
 	return n
 }
 
-// tail is the last of a log: of all of it, what a test says of its failure would be hard to find.
+// tail is the end of a log: in a whole log a test's own report of its failure would be hard to
+// find.
 func tail(log string) string {
 	const lines, omitted = 40, "(the lines before are left out)"
 	all := strings.Split(strings.TrimRight(log, "\n"), "\n")
