@@ -25,7 +25,7 @@ type conn struct {
 	queued chan struct{} // holds a token after the queue grew
 
 	replies pairing
-	late    sync.WaitGroup // replies that the Filter holds back
+	late    sync.WaitGroup // replies held back by the Filter
 }
 
 func newConn(p *Proxy, client net.Conn) *conn {
@@ -67,7 +67,7 @@ func (c *conn) kill() {
 	}
 }
 
-// readRequests queues what the client sends until it goes.
+// readRequests queues the client's requests until it goes.
 func (c *conn) readRequests() {
 	var traps []*Trap
 	r := resp.NewReader(c.client)
@@ -121,9 +121,8 @@ func (c *conn) next() *request {
 	}
 }
 
-// sendRequests sends what is queued. When the client has gone and all is sent,
-// it tells the server by closing that direction alone, so that the server still
-// executes everything, and its replies are still seen.
+// sendRequests sends the queue. When the client has gone and all is sent, it closes only the
+// direction to the server: the server still executes everything, and its replies are still seen.
 func (c *conn) sendRequests() {
 	for req := c.next(); req != nil; req = c.next() {
 		if !c.wait(time.Until(req.at) + time.Duration(c.p.latency.Load())) {
@@ -157,7 +156,7 @@ func (c *conn) sendRequests() {
 	}
 }
 
-// passReplies passes on what the server sends until it closes the connection.
+// passReplies passes on the server's replies until it closes the connection.
 func (c *conn) passReplies() {
 	mute := false
 	r := resp.NewReader(c.server)
@@ -184,7 +183,7 @@ func (c *conn) passReplies() {
 	_ = c.p.gate.pass(func() error { c.kill(); return nil })
 }
 
-// reply does to a reply what the rule says, and returns the fault.
+// reply applies the rule to a reply, and returns the fault.
 func (t *Trap) reply(c *conn) Fault {
 	t.executed.fire()
 	switch t.rule.Fault {

@@ -2,13 +2,13 @@ package faultproxy
 
 import "sync"
 
-// gate lets functions run while it is open. Who waits for it waits on a condition, with no mutex
-// held, so that in a bubble of testing/synctest fake time passes.
+// gate lets functions run while it is open. Its waiters wait on a condition, with no mutex held: in
+// a bubble of testing/synctest fake time passes.
 type gate struct {
 	changed *sync.Cond
 	shut    bool
 	removed bool
-	passing int // functions that run
+	passing int // running functions
 }
 
 func newGate() gate { return gate{changed: sync.NewCond(new(sync.Mutex))} }

@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/localport"
 )
 
-// Network is where a proxy listens and dials: TCP, or a network in memory of package memnet.
+// Network is the network of a proxy: TCP, or one in memory of package memnet.
 type Network interface {
 	Listen() (net.Listener, error)
-	ListenAt(addr string) (net.Listener, error) // an address that Listen has returned before
+	ListenAt(addr string) (net.Listener, error) // an address returned by Listen before
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
@@ -27,7 +27,7 @@ func (tcp) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
-// TB is what Start needs of a test.
+// TB is the part of a test needed by Start.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -54,8 +54,8 @@ func StartOn(tb TB, network Network, target string) *Proxy {
 	return p
 }
 
-// Listen starts a proxy on a free port of 127.0.0.1 before the server at target,
-// which is dialed for each connection and need not be there yet.
+// Listen starts a proxy on a free port of 127.0.0.1 before the server at target. It dials target
+// for each connection; the server need not be there yet.
 func Listen(target string) (*Proxy, error) { return listenOn(TCP, target) }
 
 func listenOn(network Network, target string) (*Proxy, error) {

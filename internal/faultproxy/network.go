@@ -8,8 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
-// ResetAll closes all connections with a reset (RST) on both sides, as a host does that was
-// restarted.
+// ResetAll closes all connections with a reset (RST) on both sides, as a restarted host does.
 func (p *Proxy) ResetAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,9 +25,9 @@ func (p *Proxy) ResetAll() {
 	clear(p.conns)
 }
 
-// HalfOpen makes all open connections half-open forever: what is sent on them in either direction
-// is lost, and neither side gets an error. A client that closes its side ends the connection. New
-// connections pass.
+// HalfOpen makes all open connections half-open forever: all bytes in either direction are lost,
+// and neither side gets an error. If a client closes its side, the connection ends. New connections
+// pass.
 func (p *Proxy) HalfOpen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +36,7 @@ func (p *Proxy) HalfOpen() {
 	}
 }
 
-// pieceLen is how many bytes pass at once of what is slow.
+// pieceLen is the number of bytes that pass at once if Slow is set.
 const pieceLen = 16
 
 // Slow passes on each message in pieces of 16 bytes with a pause behind each, from the next message
@@ -45,15 +44,15 @@ const pieceLen = 16
 func (p *Proxy) Slow(pause time.Duration) { p.pause.Store(int64(pause)) }
 
 // Latency makes the round trip of each request longer by d, from the next request on; 0: no longer.
-// Unlike Delay it holds back no later request: those that are sent together are answered together.
+// Unlike Delay it holds back no later request: those sent together are answered together.
 func (p *Proxy) Latency(d time.Duration) { p.latency.Store(int64(d)) }
 
-// Filter decides on a reply, or a message of Pub/Sub, from the server: for how long the proxy holds it
-// back; negative: forever. What follows it is not held back.
+// Filter decides on a reply, or a message of Pub/Sub, from the server: for how long the proxy holds
+// it back; negative: forever. Later messages are not held back.
 type Filter func(resp.Value) time.Duration
 
-// Filter makes f decide on all that servers send, from the next reply on; nil: all of it passes at
-// once. The connections stay open. A client misses a reply if f loses or delays one.
+// Filter makes f decide on all messages of servers, from the next reply on; nil: all pass at once.
+// The connections stay open. A client misses a reply if f loses or delays one.
 func (p *Proxy) Filter(f Filter) { p.filter.Store(&f) }
 
 // Messages returns a Filter that holds back messages of Pub/Sub for d; negative: forever.
@@ -123,8 +122,8 @@ func (c *conn) deliver(to net.Conn, raw []byte) error {
 	return err
 }
 
-// Forget drops the requests noted so far, and the rules that disturb nothing any more: a proxy
-// under an endless load keeps all of them otherwise.
+// Forget drops the requests noted so far, and the rules at their end: a proxy under an endless load
+// keeps all of them otherwise.
 func (p *Proxy) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

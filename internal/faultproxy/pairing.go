@@ -24,7 +24,7 @@ func (r *request) name() string {
 	return strings.ToLower(r.args[0])
 }
 
-// pairing finds the request that a message from the server answers.
+// pairing finds the request answered by a message from the server.
 type pairing struct {
 	mu      sync.Mutex
 	waiting []*request // sent and not answered, in order
@@ -37,8 +37,8 @@ type pairing struct {
 	expected  int             // channels of waiting[0]
 }
 
-// confirmations maps the Pub/Sub commands, by which the server's confirmations
-// are called too, to the command that subscribes.
+// confirmations maps the Pub/Sub commands to the command that subscribes. The server's
+// confirmations have the commands' names.
 var confirmations = map[string]string{
 	"subscribe": "subscribe", "psubscribe": "psubscribe", "ssubscribe": "ssubscribe",
 	"unsubscribe": "subscribe", "punsubscribe": "psubscribe", "sunsubscribe": "ssubscribe",
@@ -46,15 +46,15 @@ var confirmations = map[string]string{
 
 var publications = map[string]bool{"message": true, "pmessage": true, "smessage": true}
 
-// sent notes a request that the server is about to get.
+// sent notes a request just before it is sent to the server.
 func (p *pairing) sent(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting = append(p.waiting, r)
 }
 
-// answered returns the request that v answers: nil if there is none, or if v is
-// not the first of its answers.
+// answered returns the request answered by v: nil if there is none, or if v is not the first of its
+// answers.
 func (p *pairing) answered(v resp.Value) *request {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,8 +22,8 @@ type Proxy struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 
-	gate    gate         // what is passed on goes through it
-	pause   atomic.Int64 // between the pieces of what is slow
+	gate    gate         // all bytes pass through it
+	pause   atomic.Int64 // between the pieces of a message; see Slow
 	latency atomic.Int64 // from the arrival of a request until it is sent on
 	filter  atomic.Pointer[Filter]
 
@@ -36,10 +36,10 @@ type Proxy struct {
 	requests [][]string
 }
 
-// Addr returns the address that clients dial.
+// Addr returns the address for clients to dial.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Port returns the port that clients dial.
+// Port returns the port for clients to dial.
 func (p *Proxy) Port() int { return p.port }
 
 // Add puts a rule to work. It panics if the rule makes no sense.
@@ -51,10 +51,10 @@ func (p *Proxy) Add(r Rule) *Trap {
 	return t
 }
 
-// Fail adds a rule for the first request that contains key.
+// Fail adds a rule for the first request containing key.
 func (p *Proxy) Fail(key string, f Fault) *Trap { return p.Add(Rule{Match: Contains(key), Fault: f}) }
 
-// received notes a request and finds the trap that it falls into.
+// received notes a request and finds its trap.
 func (p *Proxy) received(v resp.Value) *request {
 	req := &request{args: v.Args(), raw: v.Raw, at: time.Now()}
 	p.mu.Lock()
@@ -83,11 +83,11 @@ func (p *Proxy) Count(m Match) int {
 	return n
 }
 
-// Sent returns how many requests that contain key clients have sent.
+// Sent returns how many requests containing key clients have sent.
 func (p *Proxy) Sent(key string) int { return p.Count(Contains(key)) }
 
-// Requests returns the requests that clients have sent, by their words, in the
-// order in which they came. They must not be changed.
+// Requests returns the clients' requests, by their words, in the order of arrival. They must not be
+// changed.
 func (p *Proxy) Requests() [][]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *Proxy) CutAll() {
 // connection is accepted, but no byte comes through.
 func (p *Proxy) Freeze() { p.gate.close() }
 
-// Thaw ends a Freeze; what was held back passes.
+// Thaw ends a Freeze; the bytes held back pass.
 func (p *Proxy) Thaw() { p.gate.open() }
 
 // Refuse makes new connections fail with "connection refused". Open ones stay.

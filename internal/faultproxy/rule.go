@@ -13,16 +13,15 @@ type Match func(args []string) bool
 // Any matches every request.
 func Any(args []string) bool { return true }
 
-// Command matches a command by name, in upper or lower case, each of whose
-// contained texts occurs in one of its arguments: Command("EVALSHA", digest, key).
+// Command matches a command by name, in upper or lower case, if each contained text occurs in one
+// of its arguments: Command("EVALSHA", digest, key).
 func Command(name string, contained ...string) Match {
 	return func(args []string) bool {
 		return len(args) > 0 && strings.EqualFold(args[0], name) && containsAll(args[1:], contained)
 	}
 }
 
-// Contains matches a request each of whose contained texts occurs in its name or
-// in one of its arguments.
+// Contains matches a request if each contained text occurs in its name or in one of its arguments.
 func Contains(contained ...string) Match {
 	return func(args []string) bool { return containsAll(args, contained) }
 }
@@ -40,16 +39,15 @@ func containsAll(args, contained []string) bool {
 	return true
 }
 
-// Fault is what happens to a request or its reply.
+// Fault is a disturbance of a request or its reply.
 type Fault uint8
 
 const (
 	// Watch disturbs nothing: the Trap's events are all. Hit: the request is sent on.
 	Watch Fault = iota
 
-	// DropReply lets the server execute the request and loses the reply, and all
-	// that the server sends later on this connection, which stays open. Hit: the
-	// reply is lost.
+	// DropReply lets the server execute the request and loses the reply, and all later ones on this
+	// connection. It stays open. Hit: the reply is lost.
 	DropReply
 
 	// Cut lets the server execute the request and closes the connection instead
@@ -61,36 +59,34 @@ const (
 	// Hit: the connection is closed.
 	CutBefore
 
-	// Stall lets the server execute the request and withholds the reply, and all
-	// that follows, until Release. Hit: the reply has come and is withheld.
+	// Stall lets the server execute the request and withholds the reply, and all later ones, until
+	// Release. Hit: the reply has come and is withheld.
 	Stall
 
-	// StallRequest holds the request back, and all that follow on the connection,
-	// until Release; then the server gets them even if the client has gone away
-	// meanwhile: the command that executes late. Hit: the request is held back.
-	// CutAll and Close discard it.
+	// StallRequest holds the request back, and all later ones on the connection, until Release;
+	// then the server gets them even if the client has gone away meanwhile: the command executes
+	// late. Hit: the request is held back. CutAll and Close discard it.
 	StallRequest
 
-	// Delay lets the server execute the request and passes on the reply, and all
-	// that follows, after Rule.By. Hit: the reply has come and is withheld.
+	// Delay lets the server execute the request and passes on the reply, and all later ones, after
+	// Rule.By. Hit: the reply has come and is withheld.
 	Delay
 
 	faults // their number
 )
 
-// Rule says which request to disturb and how. A request is disturbed by one rule
-// at most: rules are tried in the order in which they were added, and a request
-// that an earlier rule takes is not counted by the later ones.
+// Rule chooses a request and its fault. A request is disturbed by one rule at most: rules are tried
+// in the order of their Add, and a request taken by an earlier rule is not counted by the later
+// ones.
 type Rule struct {
 	Match Match         // required
-	Nth   int           // which matching request since Add, over all connections; 0: the first
+	Nth   int           // number of the matching request since Add, over all connections; 0: the first
 	Every bool          // and all matching requests after it
 	Fault Fault         // default Watch
 	By    time.Duration // of Delay
 }
 
-// Trap is a rule at work. Its channels are closed at the first request that the
-// rule disturbs.
+// Trap is a rule at work. Its channels are closed at the first request disturbed by the rule.
 type Trap struct {
 	rule Rule
 	seen int // matching requests so far, guarded by Proxy.mu
@@ -122,22 +118,21 @@ func (t *Trap) takes(args []string) bool {
 	return t.seen == nth || t.rule.Every && t.seen > nth
 }
 
-// Hit is closed when the fault happened; each Fault says what that means.
+// Hit is closed when the fault happened, as defined for each Fault.
 func (t *Trap) Hit() <-chan struct{} { return t.hit.ch }
 
 // Executed is closed when the server has answered the request, whatever becomes
 // of the answer.
 func (t *Trap) Executed() <-chan struct{} { return t.executed.ch }
 
-// Gone is closed when the connection on which the client sent the request has
-// ended on the client's side.
+// Gone is closed when the connection of the request has ended on the client's side.
 func (t *Trap) Gone() <-chan struct{} { return t.gone.ch }
 
-// Release lets what is stalled or delayed go on, and ends the rule: no other
-// request is disturbed by it.
+// Release lets stalled or delayed messages pass, and ends the rule: no other request is disturbed
+// by it.
 func (t *Trap) Release() { t.released.fire() }
 
-// event is a channel that is closed once.
+// event is a channel, closed once.
 type event struct {
 	ch   chan struct{}
 	once *sync.Once
