@@ -10,24 +10,23 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// strategies and Kinds are, with WithFork, the dimensions of the product over which the conformance
-// suite runs. The chain, which has a watchdog in it, is not over the same clients as the watchdog
-// alone.
+// strategies, Kinds and WithFork are the dimensions of the conformance suite's product. The chain
+// has a watchdog in it, and does not run over the same clients as the watchdog alone.
 var (
 	strategies = []string{"reentrant", "rwhash", "watchdog", "chain", "semaphore"}
 	Kinds      = []drivertest.Kind{drivertest.Memory, drivertest.Single, drivertest.Cluster, drivertest.Sentinel}
 )
 
-// Covered is a client with the kinds of servers on which it proves a strategy.
+// Covered is a client with its kinds of servers to prove a strategy on.
 type Covered struct {
 	Client
 	On []drivertest.Kind
 }
 
-// Cover returns the clients that prove a strategy, each with the kinds of servers on which it does.
-// By default the strategies, clients and kinds of servers are covered pairwise: each strategy runs
-// on each kind over one client, and every pair of a strategy, a client or a kind occurs. If the
-// environment says HOLDFAST_TEST=full, each strategy runs on each kind over each client.
+// Cover returns the clients to prove a strategy over, each with its kinds of servers. By default
+// the strategies, clients and kinds of servers are covered pairwise: each strategy runs on each
+// kind over one client, and every pair of a strategy, a client or a kind occurs. If the environment
+// says HOLDFAST_TEST=full, each strategy runs on each kind over each client.
 func Cover(tb testing.TB, strategy string) []Covered {
 	tb.Helper()
 	i := slices.Index(strategies, strategy)
@@ -56,9 +55,9 @@ func RunAll(t *testing.T, dial func(testing.TB, drivertest.Target) (driver.Drive
 	})
 }
 
-// LocksOn returns the kinds of servers on which the provider of a client runs the cases for locks:
-// all if HOLDFAST_TEST=full, else in fake time and on one real kind. valkey-go, whose adapter is
-// generated, runs them in fake time only.
+// LocksOn returns the kinds of servers for a provider's run of the cases for locks: all if
+// HOLDFAST_TEST=full, else fake time and one real kind. valkey-go runs them in fake time only: its
+// adapter is generated.
 func LocksOn(client string) []drivertest.Kind {
 	switch kind, ok := realKind[client]; {
 	case effort.Full():
@@ -74,8 +73,9 @@ var realKind = map[string]drivertest.Kind{
 	"goredis": drivertest.Sentinel, "rueidis": drivertest.Cluster, "redigo": drivertest.Single,
 }
 
-// cover returns what a strategy runs on in the first squares of the product, which has one for each
-// client: in square s strategy i runs on kind k over client i+k+s, modulo the number of clients.
+// cover returns the clients and kinds of a strategy in the first squares of the product. It has a
+// square for each client: in square s strategy i runs on kind k over client i+k+s, modulo the
+// number of clients.
 func cover(strategy, squares int) []Covered {
 	list := make([]Covered, len(WithFork))
 	for c, client := range WithFork {

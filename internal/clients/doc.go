@@ -1,5 +1,5 @@
 // Package clients makes a driver over each client, set up as the documentation of its provider
-// advises, for tests that any client must pass.
+// advises, for tests of all clients.
 package clients
 
 import (
@@ -20,13 +20,13 @@ type Client struct {
 	Dial func(tb testing.TB, target drivertest.Target) (driver.Driver, error)
 }
 
-// All are the clients whose code differs: goredis, rueidis and redigo.
+// All are the clients with different code: goredis, rueidis and redigo.
 var All = []Client{
 	{"goredis", Goredis}, {"rueidis", Rueidis}, {"redigo", Redigo},
 }
 
 // WithFork are All and valkey-go. valkey-go is rueidis under other names, and its provider is
-// generated from that of rueidis. So tests that take long and prove nothing new of it run over All.
+// generated from rueidis's. So long tests that prove nothing new of it run over All.
 var WithFork = append(slices.Clip(All), Client{"valkey", Valkey})
 
 // Open makes a driver over a client at the one server at addr. tb closes both.

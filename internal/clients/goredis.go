@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// goredisInFakeTime sets what a client in fake time needs, if target is there: the dialer, a pool that
-// no case exhausts, since waiting for a connection would end by a timeout, and no notifications of
-// maintenance, whose handshake go-redis waits for with a mutex.
+// goredisInFakeTime sets the options of a client in fake time, if target is there: the dialer; a
+// pool too large to exhaust, since waiting for a connection would end by a timeout; and no
+// notifications of maintenance, since go-redis waits for their handshake with a mutex.
 func goredisInFakeTime(opts *redis.UniversalOptions, target drivertest.Target) {
 	if target.Dial == nil {
 		return
@@ -28,7 +28,7 @@ func Goredis(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	return dialGoredis(tb, target, true)
 }
 
-// GoredisDefaults dials with go-redis, without the ContextTimeoutEnabled that its provider advises.
+// GoredisDefaults dials with go-redis, without the ContextTimeoutEnabled advised by its provider.
 func GoredisDefaults(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	tb.Helper()
 	return dialGoredis(tb, target, false)

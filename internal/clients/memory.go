@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// InMemory makes a driver over a client whose connections come from dial: in bubbles of
-// testing/synctest they stay in the process. closeClient closes the client, once the driver is closed.
+// InMemory makes a driver over a client with connections from dial: in bubbles of testing/synctest
+// they stay in the process. closeClient closes the client, once the driver is closed.
 func (c Client) InMemory(dial func() (net.Conn, error)) (drv driver.Driver, closeClient func() error, err error) {
 	var owner cleanups
 	drv, err = c.Dial(&owner, drivertest.Target{
@@ -27,7 +27,7 @@ func (c Client) InMemory(dial func() (net.Conn, error)) (drv driver.Driver, clos
 	return drv, owner.run, err
 }
 
-// cleanups is the testing.TB of a client that is closed by a function of its own.
+// cleanups is the testing.TB of a client closed by a function of its own.
 type cleanups struct {
 	testing.TB
 	list []func()

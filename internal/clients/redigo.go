@@ -53,14 +53,14 @@ func Redigo(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	return redigo.New(pool)
 }
 
-// RedigoPool is a pool all of whose functions obey their context.
+// RedigoPool is a pool with functions that all obey their context.
 func RedigoPool(addr string, options ...redis.DialOption) *redis.Pool {
 	return &redis.Pool{MaxIdle: 4, DialContext: func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", addr, options...)
 	}}
 }
 
-// RedigoSentinel is a pool that asks Sentinels for the master.
+// RedigoSentinel is a pool with the master's address from Sentinels.
 func RedigoSentinel(tb testing.TB, addrs []string, master string, options ...redis.DialOption) *redis.Pool {
 	sntl := &sentinel.Sentinel{
 		Addrs:      slices.Clone(addrs), // it reorders them
@@ -70,7 +70,7 @@ func RedigoSentinel(tb testing.TB, addrs []string, master string, options ...red
 		},
 	}
 	tb.Cleanup(func() { sntl.Close() })
-	var one sync.Mutex // its calls read a list that they sort
+	var one sync.Mutex // its calls read and sort the same list
 	masterAddr := func() (string, error) {
 		one.Lock()
 		defer one.Unlock()
