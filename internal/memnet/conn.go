@@ -126,7 +126,7 @@ func (c *conn) end() {
 	}
 }
 
-// Close ends both directions. The peer still reads what was sent before, unless SetLinger makes
+// Close ends both directions. The peer still reads the data sent before, unless SetLinger makes
 // Close a reset.
 func (c *conn) Close() error {
 	return c.change("close", func() {
@@ -171,7 +171,7 @@ func (c *conn) change(op string, f func()) error {
 	return nil
 }
 
-// opError returns what a net.TCPConn returns for err: nil and io.EOF as they are.
+// opError returns err as a net.TCPConn does: nil and io.EOF as they are.
 func (c *conn) opError(op string, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

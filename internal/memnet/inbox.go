@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// segment is what one Write sends, or the last that an end sends.
+// segment is the data of one Write, or the end of the stream.
 type segment struct {
 	data []byte
 	last error     // io.EOF or ECONNRESET instead of data
 	at   time.Time // of its arrival
 }
 
-// inbox holds the segments that were sent to one end and not read, in order.
+// inbox holds the segments sent to one end and not yet read, in order.
 type inbox []segment
 
-// read moves data that has arrived to p. If there is none yet, it returns 0 and the time of the next
-// arrival, which is zero if nothing is on its way.
+// read moves arrived data to p. If there is none yet, it returns 0 and the time of the next
+// arrival; zero: nothing is on its way.
 func (b *inbox) read(p []byte, now time.Time) (n int, next time.Time, err error) {
 	switch {
 	case b.reset(now):

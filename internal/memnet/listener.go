@@ -22,8 +22,7 @@ type listener struct {
 	changed signal
 }
 
-// enqueue queues a connection for Accept once there is room. Its error is ECONNREFUSED or that of
-// ctx.
+// enqueue queues a connection for Accept once there is room. Its error is ECONNREFUSED or ctx's.
 func (l *listener) enqueue(ctx context.Context, c *conn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +66,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 func (l *listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.at) }
 
-// Close resets the connections that wait for Accept. The accepted ones stay.
+// Close resets the connections waiting for Accept. The accepted ones stay.
 func (l *listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,13 +1,13 @@
-// Package memnet is a network in memory that behaves as TCP does. It starts no goroutine and waits
-// on channels and timers only, so that in a bubble of testing/synctest fake time passes while
-// somebody reads, dials or accepts.
+// Package memnet is a network in memory with the behaviour of TCP. It starts no goroutine and waits
+// on channels and timers only: in a bubble of testing/synctest fake time passes while somebody
+// reads, dials or accepts.
 //
 // It differs from TCP on purpose:
 //
 //   - A Write never waits: there are no windows.
 //   - A Read returns bytes of one Write at most.
-//   - Closing an end that has unread data sends an end of the stream and not a reset.
-//   - A reset drops what was not read, as the standard says; Linux still delivers it.
+//   - Closing an end with unread data sends an end of the stream and not a reset.
+//   - A reset drops unread data, as the standard says; Linux still delivers it.
 package memnet
 
 import (
@@ -35,7 +35,7 @@ type Net struct {
 	Latency time.Duration
 
 	mu        sync.Mutex
-	listened  int // addresses that Listen has given out
+	listened  int // addresses given out by Listen
 	dialed    int
 	listeners map[netip.AddrPort]*listener
 }
@@ -43,7 +43,7 @@ type Net struct {
 // New returns a network without listeners or latency.
 func New() *Net { return &Net{listeners: map[netip.AddrPort]*listener{}} }
 
-// Listen listens on an address that was never used before.
+// Listen listens on a new address.
 func (n *Net) Listen() (net.Listener, error) {
 	n.mu.Lock()
 	addr := loopback(firstPort + n.listened)
@@ -52,7 +52,7 @@ func (n *Net) Listen() (net.Listener, error) {
 	return n.ListenAt(addr.String())
 }
 
-// ListenAt listens on an address, such as one that Listen has returned before.
+// ListenAt listens on an address, such as one returned by Listen before.
 func (n *Net) ListenAt(addr string) (net.Listener, error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
@@ -88,7 +88,7 @@ func (n *Net) Dial(ctx context.Context, network, addr string) (net.Conn, error) 
 	}
 }
 
-// connect returns the client's end of a new connection. Its error is ECONNREFUSED or that of ctx.
+// connect returns the client's end of a new connection. Its error is ECONNREFUSED or ctx's.
 func (n *Net) connect(ctx context.Context, at netip.AddrPort) (*conn, error) {
 	if n.Latency > 0 {
 		roundTrip := time.NewTimer(2 * n.Latency)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
-// record has what passed over the connections to a server, and when.
+// record has the traffic of the connections to a server, with its times.
 type record struct {
 	began time.Time
 
@@ -21,7 +21,7 @@ type record struct {
 	conns []*recorded
 }
 
-// recorded is a connection that keeps what it passes on.
+// recorded is a connection that keeps a copy of its traffic.
 type recorded struct {
 	net.Conn
 
@@ -30,7 +30,7 @@ type recorded struct {
 	replies  segments
 }
 
-// segments are the bytes of one direction, with the times at which they passed.
+// segments are the bytes of one direction, with their times.
 type segments struct {
 	bytes []byte
 	ends  []int
@@ -63,7 +63,7 @@ func (s *segments) each(read func(*resp.Reader) (resp.Value, error), f func(time
 	}
 }
 
-// conn records what passes over c.
+// conn records the traffic of c.
 func (r *record) conn(c net.Conn) net.Conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +90,8 @@ func (c *recorded) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Events returns what the server was asked and what it answered, a line each, in the order of time,
-// which counts from the start of the server. Of more than most lines it returns the last ones.
+// Events returns the server's requests and answers, a line each, in the order of time, counted from
+// the start of the server. Of more than most lines it returns the last ones.
 func (s *Server) Events(most int) []string {
 	type event struct {
 		at   time.Time
