@@ -1,9 +1,8 @@
 // Package localport finds TCP ports on 127.0.0.1 for test servers.
 //
-// The ports lie below the range from which kernels take the local ports of
-// outgoing connections (Linux: from 32768, others: from 49152). So a port that
-// is given up for a moment, as on the restart of a server, is not taken by the
-// next client that dials; and a client that dials a port nobody listens on is
+// The ports lie below the kernels' range for the local ports of outgoing connections (Linux: from
+// 32768, others: from 49152). So the next client to dial does not take a port given up for a
+// moment, as on the restart of a server. And a client that dials a port without a listener is
 // refused, instead of now and then being connected to itself.
 package localport
 
@@ -34,15 +33,15 @@ func Listen() (net.Listener, error) {
 	return nil, fmt.Errorf("localport: no free port in %d..%d after %d attempts: %w", lowest, highest, attempts, err)
 }
 
-// Close closes a listener and gives its port up at once. After a plain Close it
-// may accept connections for another moment: a process that another goroutine
-// starts just then has a copy of it until it executes its program.
+// Close closes a listener and gives its port up at once. After a plain Close it may accept
+// connections for another moment: a process started just then by another goroutine has a copy of it
+// until it executes its program.
 func Close(l net.Listener) error {
 	shutdown(l)
 	return l.Close()
 }
 
-// Held is a port that Hold keeps. Drop may be called again, and on nil.
+// Held is a port kept by Hold. Drop may be called again, and on nil.
 type Held struct {
 	once sync.Once
 	drop func() error
@@ -61,10 +60,10 @@ func (h *Held) Drop() error {
 // Of returns the port of a TCP listener.
 func Of(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
-// Free returns n different ports that were free a moment ago. Another process
-// may take one before it is used: whoever uses them must be ready to ask again.
+// Free returns n different ports, free a moment ago. Another process may take one before it is
+// used: the caller must be ready to ask again.
 func Free(n int) ([]int, error) {
-	var open []net.Listener // until the last is found, so that they differ
+	var open []net.Listener // until the last is found: so they differ
 	defer func() {
 		for _, l := range open {
 			_ = Close(l)

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Hold keeps a port of 127.0.0.1 that nobody listens on: dials to it are refused,
-// and no other process gets it until Drop. Without that, another server soon gets
-// the port of a dead one, and the dead one's clients connect to it.
+// Hold keeps a port of 127.0.0.1 without a listener: dials to it are refused, and no other process
+// gets it until Drop. Without Hold, another server soon gets the port of a dead one, and the dead
+// one's clients connect to it.
 func Hold(port int) (*Held, error) {
 	fd, err := socket()
 	if err != nil {
@@ -24,14 +24,13 @@ func Hold(port int) (*Held, error) {
 	return &Held{drop: func() error { return drop(fd) }}, nil
 }
 
-// drop lets others bind even if a process that is being started has a copy still, until it executes
-// its program.
+// drop lets others bind even if a starting process still has a copy, until it executes its program.
 func drop(fd int) error {
 	err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
 	return errors.Join(err, syscall.Close(fd))
 }
 
-// socket returns a socket of which no process that is started has a copy.
+// socket returns a socket without copies in started processes.
 func socket() (int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -42,8 +41,7 @@ func socket() (int, error) {
 	return fd, err
 }
 
-// bind binds although old connections of the port may linger, and then forbids
-// that others do the same.
+// bind binds although old connections of the port may linger, and then forbids it to others.
 func bind(fd, port int) error {
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return err
@@ -54,8 +52,8 @@ func bind(fd, port int) error {
 	return syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 0)
 }
 
-// shutdown makes all copies of a listener stop listening. Where the system does
-// that only for connections, it changes nothing.
+// shutdown makes all copies of a listener stop listening. On systems that shut down only
+// connections, it changes nothing.
 func shutdown(l net.Listener) {
 	s, ok := l.(syscall.Conn)
 	if !ok {
