@@ -1,5 +1,5 @@
-// Package check has the helpers that tests of many packages share: tables of tests, in real or fake
-// time, and checks of errors, values, bounds and durations.
+// Package check has the shared helpers of tests: tables of tests, in real or fake time, and checks
+// of errors, values, bounds and durations.
 package check
 
 import (
@@ -44,7 +44,7 @@ func Advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// Took demands that exactly want has passed since start, on the clock of a bubble.
+// Took fails the test unless exactly want has passed since start, on the clock of a bubble.
 func Took(tb testing.TB, what string, start time.Time, want time.Duration) {
 	tb.Helper()
 	if took := time.Since(start); took != want {
@@ -62,7 +62,7 @@ func Closed(c <-chan struct{}) bool {
 	}
 }
 
-// patience is for what takes seconds on a busy machine.
+// patience bounds a wait of seconds on a busy machine.
 const patience = 2 * time.Minute
 
 // Eventually waits until ok returns true. The test ends if it does not for long. It works in a
@@ -77,7 +77,7 @@ func Eventually(tb testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Error demands that err matches all of want, or is nil if there are none.
+// Error fails the test unless err matches all of want, or is nil if there are none.
 func Error(tb testing.TB, what string, err error, want ...error) {
 	tb.Helper()
 	if len(want) == 0 && err != nil {
@@ -96,7 +96,7 @@ func Is(tb testing.TB, err error, want ...error) {
 	Error(tb, "error", err, want...)
 }
 
-// IsNot demands that err matches none of not.
+// IsNot fails the test if err matches any of not.
 func IsNot(tb testing.TB, err error, not ...error) {
 	tb.Helper()
 	for _, n := range not {
@@ -106,23 +106,23 @@ func IsNot(tb testing.TB, err error, not ...error) {
 	}
 }
 
-// Only demands that err matches want, and none of not.
+// Only fails the test unless err matches want, and none of not.
 func Only(tb testing.TB, err, want error, not ...error) {
 	tb.Helper()
 	Is(tb, err, want)
 	IsNot(tb, err, not...)
 }
 
-// OK demands that err is nil.
+// OK fails the test unless err is nil.
 func OK(tb testing.TB, err error) {
 	tb.Helper()
 	Error(tb, "error", err)
 }
 
-// ErrOf returns the error of a call whose other result does not matter.
+// ErrOf returns the error of a call, without its other result.
 func ErrOf[T any](_ T, err error) error { return err }
 
-// AtMost demands that got is no greater than most.
+// AtMost fails the test if got is greater than most.
 func AtMost[T cmp.Ordered](tb testing.TB, what string, got, most T) {
 	tb.Helper()
 	if got > most {
@@ -130,7 +130,7 @@ func AtMost[T cmp.Ordered](tb testing.TB, what string, got, most T) {
 	}
 }
 
-// AtLeast demands that got is no less than least.
+// AtLeast fails the test if got is less than least.
 func AtLeast[T cmp.Ordered](tb testing.TB, what string, got, least T) {
 	tb.Helper()
 	if got < least {
@@ -138,7 +138,7 @@ func AtLeast[T cmp.Ordered](tb testing.TB, what string, got, least T) {
 	}
 }
 
-// Within demands that got is from least to most.
+// Within fails the test unless got is from least to most.
 func Within[T cmp.Ordered](tb testing.TB, what string, got, least, most T) {
 	tb.Helper()
 	AtLeast(tb, what, got, least)
@@ -153,7 +153,7 @@ func Must(tb testing.TB, err error) {
 	}
 }
 
-// Equal demands that got is want.
+// Equal fails the test unless got is want.
 func Equal[T comparable](tb testing.TB, what string, got, want T) {
 	tb.Helper()
 	if got != want {
@@ -161,7 +161,7 @@ func Equal[T comparable](tb testing.TB, what string, got, want T) {
 	}
 }
 
-// EqualSlices demands that got has the elements of want, in their order.
+// EqualSlices fails the test unless got has the elements of want, in their order.
 func EqualSlices[T comparable](tb testing.TB, what string, got, want []T) {
 	tb.Helper()
 	if !slices.Equal(got, want) {
@@ -179,7 +179,7 @@ func unequal(tb testing.TB, what string, got, want any) {
 	tb.Errorf(format, what, got, want)
 }
 
-// Panics demands that f panics with want, or with any value if want is nil.
+// Panics fails the test unless f panics with want, or with any value if want is nil.
 func Panics(tb testing.TB, want any, f func()) {
 	tb.Helper()
 	defer func() {
