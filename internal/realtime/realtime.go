@@ -1,5 +1,5 @@
-// Package realtime checks the tests that run in real time: they must not depend on how fast a machine
-// is. CONTRIBUTING.md has the rules; Check knows the usual forms of what is against them.
+// Package realtime checks the tests in real time: they must not depend on the speed of a machine.
+// CONTRIBUTING.md has the rules; Check knows the usual forms of their violations.
 package realtime
 
 import (
@@ -20,11 +20,11 @@ const (
 	minDeadline = 10 * time.Second
 )
 
-// deadlines are the functions whose second argument is the time until a deadline.
+// deadlines are the functions with the time until a deadline as their second argument.
 var deadlines = []string{"context.WithTimeout", "context.WithTimeoutCause", "driver.Bound"}
 
-// allowed begins a comment that excepts its line and the line below, or the whole file if it is above
-// the package clause. It says why.
+// allowed begins a comment with a reason. The comment excepts its line and the line below, or the
+// whole file if it is above the package clause.
 const allowed = "//realtime:ok "
 
 // Finding is a line against a rule.
@@ -35,9 +35,9 @@ type Finding struct {
 
 func (f Finding) String() string { return fmt.Sprintf("%s: %s", f.Pos, f.Rule) }
 
-// Check returns the lines below root, in the tests of packages that run in real time, which are
-// against a rule. A file that imports testing/synctest, or calls check.InFakeTime or
-// check.EachInFakeTime, runs in fake time.
+// Check returns the lines against a rule, below root, in test files that run in real time. A file
+// that imports testing/synctest, or calls check.InFakeTime or check.EachInFakeTime, runs in fake
+// time.
 func Check(root string) (findings []Finding, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -100,7 +100,7 @@ func inFakeTime(file *ast.File) (fake bool) {
 	return fake
 }
 
-// excepted returns the lines that comments except, and whether one excepts the file.
+// excepted returns the lines excepted by comments, and whether one excepts the file.
 func excepted(fset *token.FileSet, file *ast.File) (lines map[int]bool, whole bool) {
 	lines = map[int]bool{}
 	for _, group := range file.Comments {
@@ -161,7 +161,7 @@ func (c *checker) visit(n ast.Node) bool {
 	return true
 }
 
-// called returns the function that n calls, such as time.Since.
+// called returns the function of a call, such as time.Since.
 func called(n *ast.CallExpr) string {
 	if sel, ok := n.Fun.(*ast.SelectorExpr); ok {
 		if x, ok := sel.X.(*ast.Ident); ok {
@@ -191,7 +191,7 @@ func (c constants) add(file *ast.File) {
 	}
 }
 
-// declaration returns the expression that a name stands for, or nil.
+// declaration returns the expression of a constant's name, or nil.
 func (c constants) declaration(name *ast.Ident) ast.Expr {
 	if name.Obj == nil {
 		return c[name.Name] // of another file
