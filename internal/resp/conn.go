@@ -32,8 +32,8 @@ func (c *Conn) Send(args ...any) error {
 // Receive reads the next message, be it a reply or not.
 func (c *Conn) Receive() (Value, error) { return c.r.Read() }
 
-// Do sends a request and returns its reply, or the Error that the server
-// replied. Messages that no request asked for (RESP3 pushes) are passed over.
+// Do sends a request and returns its reply, or the server's Error. Unrequested messages (RESP3
+// pushes) are passed over.
 func (c *Conn) Do(args ...any) (any, error) {
 	if err := c.Send(args...); err != nil {
 		return nil, err

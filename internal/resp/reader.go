@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrProtocol is below every error about bytes that are not RESP.
+// ErrProtocol is below every error about bytes other than RESP.
 var ErrProtocol = errors.New("resp: protocol error")
 
 const (
@@ -38,8 +38,8 @@ func (r *Reader) Read() (Value, error) {
 	return v, err
 }
 
-// ReadRequest is Read for the server's side: a line that is no RESP is an
-// inline request, and its words become Elems.
+// ReadRequest is Read for the server's side: a line without RESP is an inline request, and its
+// words become Elems.
 func (r *Reader) ReadRequest() (Value, error) {
 	first, err := r.br.Peek(1)
 	if err != nil || first[0] == Array {
@@ -129,7 +129,7 @@ func length(v Value) (int, error) {
 	return n, nil
 }
 
-// line reads up to CR LF and returns what is before it.
+// line reads up to CR LF and returns the text before it.
 func (r *Reader) line() (string, error) {
 	b, err := r.br.ReadBytes('\n')
 	r.raw = append(r.raw, b...)

@@ -1,7 +1,6 @@
-// Package resp reads and writes RESP2 and RESP3, the protocols of Redis, as far
-// as test tools need them: the bytes of each message are kept, so that a proxy
-// can pass them on unchanged, and a small Conn sends commands without a Redis
-// client library.
+// Package resp reads and writes RESP2 and RESP3, the protocols of Redis, as far as test tools need
+// them: the bytes of each message are kept for a proxy to pass them on unchanged, and a small Conn
+// sends commands without a Redis client library.
 //
 // Streamed strings and aggregates of RESP3 ("$?", "*?") are not read: no server
 // sends them.
@@ -35,20 +34,20 @@ const (
 // Value is one message. The zero Value is no message.
 type Value struct {
 	Kind  byte
-	Text  string  // of everything that has no elements; "" if IsNil
+	Text  string  // of every kind without elements; "" if IsNil
 	Elems []Value // of arrays, sets, pushes; maps and attributes: key, value, key, value
 	IsNil bool
 	Raw   []byte // the message as it came; set for a whole message, not for its elements
 }
 
-// Error is an error that the server sent, as in "ERR unknown command".
+// Error is an error sent by the server, as in "ERR unknown command".
 type Error string
 
 // Error returns the server's text.
 func (e Error) Error() string { return string(e) }
 
-// Any returns v as int64, float64, bool, string, Error, nil or []any of these.
-// Numbers that do not fit are left as strings.
+// Any returns v as int64, float64, bool, string, Error, nil or []any of these. Numbers that do not
+// fit are left as strings.
 func (v Value) Any() any {
 	if v.IsNil {
 		return nil
