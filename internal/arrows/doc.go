@@ -1,4 +1,4 @@
-// Package arrows holds the test that reads the module's import graph: what a program links when it
-// imports a part of Holdfast, with everything that comes with it. The linter looks at single
-// imports; this looks at their sum.
+// Package arrows holds the test that reads the module's import graph: everything a program links
+// when it imports a part of Holdfast. The linter looks at single imports; this test looks at their
+// sum.
 package arrows

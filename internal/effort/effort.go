@@ -1,5 +1,5 @@
-// Package effort decides how much the tests of this repository do: little with -short, what CI runs
-// by default, or everything.
+// Package effort decides how much the tests of this repository do: little with -short, CI's part by
+// default, or everything.
 package effort
 
 import (
@@ -10,8 +10,8 @@ import (
 
 const variable = "HOLDFAST_TEST"
 
-// Full reports whether tests do all that they can: whether the environment says HOLDFAST_TEST=full,
-// as in `make test-all`. It panics if the variable has a value that is not known.
+// Full reports whether tests do all they can: whether the environment says HOLDFAST_TEST=full, as
+// in `make test-all`. It panics if the variable has an unknown value.
 func Full() bool {
 	switch mode := os.Getenv(variable); mode {
 	case "full":

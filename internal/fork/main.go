@@ -1,6 +1,6 @@
 // Command fork writes providers/valkey from providers/rueidis. valkey-go is a fork of rueidis with
 // the same types and methods under other names, so the adapter is the same too. Its tests are not
-// translated: what they prove of rueidis' adapter holds for the translation. providers/valkey runs
+// translated: their proofs for rueidis' adapter hold for the translation. providers/valkey runs
 // both conformance suites.
 //
 // Run it by `go generate ./internal/fork` after a change of providers/rueidis. A test fails while
@@ -40,7 +40,7 @@ var names = []struct {
 	{regexp.MustCompile(`\brueidis\b`), "valkey-go"},
 }
 
-// translate returns the file of providers/valkey that corresponds to one of providers/rueidis.
+// translate returns the file of providers/valkey for one of providers/rueidis.
 func translate(name string, source []byte) (string, []byte, error) {
 	for _, n := range names {
 		source = n.old.ReplaceAll(source, []byte(n.new))
@@ -74,7 +74,7 @@ func generate(rueidis string) (map[string][]byte, error) {
 }
 
 // update writes files to the folder valkey, removes other generated files there, and returns the
-// names of those that differed. If dry is set, it changes nothing.
+// names of the differing ones. If dry is set, it changes nothing.
 func update(valkey string, files map[string][]byte, dry bool) (changed []string, err error) {
 	paths, err := filepath.Glob(filepath.Join(valkey, "*.go"))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package gocommand runs the go command for tests that look at the modules of this repository.
+// Package gocommand runs the go command for tests of the modules of this repository.
 package gocommand
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 // Run runs the go command in the module in dir, whatever GOFLAGS and workspace the caller has, and
-// returns what it prints.
+// returns its output.
 func Run(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
 	noticeChanges(t, dir)
@@ -30,8 +30,7 @@ func Run(t *testing.T, dir string, args ...string) []byte {
 	return out
 }
 
-// noticeChanges reads the module's folders, so that go test's cache sees when a file in them
-// changes.
+// noticeChanges reads the module's folders: so go test's cache sees changes of their files.
 func noticeChanges(t *testing.T, dir string) {
 	t.Helper()
 	check.Must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
