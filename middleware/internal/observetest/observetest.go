@@ -1,4 +1,5 @@
-// Package observetest has what the tests of the observing middlewares share. Only tests import it.
+// Package observetest has the shared helpers of the observing middlewares' tests. Only tests import
+// it.
 package observetest
 
 import (
@@ -24,14 +25,14 @@ import (
 // Elapse lets fake time pass.
 func Elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
 
-// WaitsFor is a retry that tries again at these intervals.
+// WaitsFor is a retry with these intervals.
 func WaitsFor(d time.Duration) locker.Middleware {
 	waits := locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
 	return func(l locker.Locker) locker.Locker { return waits(unannounced(l)) }
 }
 
-// unannounced hides the queue of l and where its releases are published, so that only the pauses of
-// a policy end a wait.
+// unannounced hides the queue of l and the channel of its releases: only the pauses of a policy end
+// a wait.
 func unannounced(l locker.Locker) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 		lock, err := l.Acquire(lease.WithoutWaiting(ctx), req)
@@ -63,7 +64,7 @@ func Text(attrs []attribute.KeyValue) string {
 	return strings.TrimPrefix(b.String(), " ")
 }
 
-// Without removes the attributes that everything from lockertest has.
+// Without removes the attributes common to everything from lockertest.
 func Without(line string) string {
 	return strings.TrimSpace(strings.NewReplacer(" provider=memory", "", " strategy=lockertest", "").Replace(" " + line))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// Observer is how one middleware watches acquisitions. D is what it keeps of each.
+// Observer watches acquisitions for one middleware. D is the middleware's data of each.
 type Observer[D any] struct {
 	hooks Hooks[D]
 	trace *locktrace.Trace
@@ -22,8 +22,8 @@ type Hooks[D any] struct {
 	Attempt func(context.Context, *Acquisition[D], locktrace.AttemptInfo) // with the ctx of the attempt
 	Waiting func(*Acquisition[D], locktrace.WaitingInfo)
 	Woken   func(*Acquisition[D], locktrace.WokenInfo)
-	// Contended is called once, when it shows that the lock is not free: by a refusal or, without
-	// one, by a wait behind so many others of this process.
+	// Contended is called once, at the first sign of a contended lock: a refusal or, without one, a
+	// wait behind queued others of this process.
 	Contended func(_ *Acquisition[D], refusal error, queued int)
 	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not
 	// wait any more.
@@ -41,13 +41,13 @@ func NewObserver[D any](hooks Hooks[D]) *Observer[D] {
 	return o
 }
 
-// Of returns the acquisition that ctx belongs to, or nil.
+// Of returns the acquisition of ctx, or nil.
 func (o *Observer[D]) Of(ctx context.Context) *Acquisition[D] {
 	a, _ := ctx.Value(o).(*Acquisition[D])
 	return a
 }
 
-// outermost is the one that took o's own Trace along.
+// outermost returns the outermost acquisition of ctx, the one with o's own Trace.
 func (o *Observer[D]) outermost(ctx context.Context) *Acquisition[D] {
 	a := o.Of(ctx)
 	for a != nil && a.outer != nil {
@@ -56,7 +56,7 @@ func (o *Observer[D]) outermost(ctx context.Context) *Acquisition[D] {
 	return a
 }
 
-// report makes the Trace that tells an acquisition what happens.
+// report makes the Trace that reports events to an acquisition.
 func report[D any](to func(context.Context) *Acquisition[D]) *locktrace.Trace {
 	tell := func(ctx context.Context, f func(*Acquisition[D])) {
 		if a := to(ctx); a != nil {
@@ -76,14 +76,13 @@ func report[D any](to func(context.Context) *Acquisition[D]) *locktrace.Trace {
 	}
 }
 
-// Acquisition is one acquisition while it lasts. It is the context of it, so that watching takes
-// two allocations.
+// Acquisition is one acquisition while it lasts. It is its own context, so watching takes two
+// allocations.
 type Acquisition[D any] struct {
 	context.Context
 	Data     D
 	observer *Observer[D]
-	// of the same middleware, around a strategy that is made of other Lockers; nil: this is the
-	// outermost
+	// of the same middleware, around a strategy made of other Lockers; nil: this is the outermost
 	outer *Acquisition[D]
 	start time.Time
 
@@ -120,8 +119,8 @@ func (a *Acquisition[D]) Value(key any) any {
 // Age is how long ago the acquisition began.
 func (a *Acquisition[D]) Age() time.Duration { return time.Since(a.start) }
 
-// Meanwhile calls f unless the acquisition has ended: a strategy may report what comes late. No
-// hook runs meanwhile.
+// Meanwhile calls f unless the acquisition has ended: a strategy may report late events. No hook
+// runs meanwhile.
 func (a *Acquisition[D]) Meanwhile(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,14 +129,13 @@ func (a *Acquisition[D]) Meanwhile(f func()) {
 	}
 }
 
-// attempt counts those of the outermost strategy: of one that is made of others, those of its parts
-// are details.
+// attempt counts the attempts of the outermost strategy, not those of its parts.
 func (a *Acquisition[D]) attempt(ctx context.Context, info locktrace.AttemptInfo) {
 	if !info.Part {
 		a.attempts++
 		a.source = info.Source
 		if errors.Is(info.Err, locker.ErrNotAcquired) {
-			a.meet(info.Err, 0)
+			a.recordContention(info.Err, 0)
 		}
 	}
 	if f := a.observer.hooks.Attempt; f != nil {
@@ -145,8 +143,8 @@ func (a *Acquisition[D]) attempt(ctx context.Context, info locktrace.AttemptInfo
 	}
 }
 
-// meet keeps that a refusal, or others in a queue, were met.
-func (a *Acquisition[D]) meet(refusal error, queued int) {
+// recordContention records a refusal, or waiters ahead in the queue.
+func (a *Acquisition[D]) recordContention(refusal error, queued int) {
 	if refusal != nil {
 		a.refusal = refusal
 	}
@@ -161,7 +159,7 @@ func (a *Acquisition[D]) meet(refusal error, queued int) {
 
 func (a *Acquisition[D]) wait(info locktrace.WaitingInfo) {
 	if info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) {
-		a.meet(info.Err, info.Queued)
+		a.recordContention(info.Err, info.Queued)
 	}
 	a.waits++
 	if a.waits == 1 {
@@ -194,25 +192,25 @@ func (a *Acquisition[D]) waiters(change int64) {
 	}
 }
 
-// Result is what an acquisition came to.
+// Result is the result of an acquisition.
 type Result struct {
 	Outcome    Outcome
 	Source     locktrace.Source // as far as it is known
 	Attempts   int
 	Contended  bool  // it was refused, or had to queue behind others of this process
-	Refusal    error // the last one, also where the lock was acquired then; nil: there was none
+	Refusal    error // the last one, even if the lock was acquired later; nil: none
 	Took       time.Duration
 	HandedOver bool          // by a holder of this process, without an attempt
 	Waited     time.Duration // the part of Took without the attempts
 	GaveUp     bool          // while it waited
 }
 
-// End ends the watching with what Acquire returned.
+// End ends the watching with the results of Acquire.
 func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if errors.Is(err, locker.ErrNotAcquired) {
-		a.meet(err, 0)
+		a.recordContention(err, 0)
 	}
 	a.over = true
 	r := Result{

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// sentinels are the errors that have a name as their type, the more telling ones first.
+// sentinels are the errors with a name as their type, the more specific ones first.
 var sentinels = []struct {
 	err  error
 	name string
@@ -34,9 +34,9 @@ var sentinels = []struct {
 	{ErrNoReturn, "panic"},
 }
 
-// ErrorType is the value of error.type: the code of a server error ("LOADING"), the name of an
-// error that has one ("unknown_outcome", "timeout"), the failed step of a connection ("net_dial"),
-// or the type of the innermost error.
+// ErrorType is the value of error.type: the code of a server error ("LOADING"), the name of a known
+// error ("unknown_outcome", "timeout"), the failed step of a connection ("net_dial"), or the type
+// of the innermost error.
 func ErrorType(err error) string {
 	if code := driver.CodeOf(err); code != "" && !errors.Is(err, locker.ErrLost) &&
 		!errors.Is(err, locker.ErrUnknownOutcome) {
@@ -56,7 +56,7 @@ func ErrorType(err error) string {
 	return fmt.Sprintf("%T", innermost(err))
 }
 
-// innermost follows Unwrap to its end, the first branch where it forks.
+// innermost follows Unwrap to its end, by the first branch at each fork.
 func innermost(err error) error {
 	for {
 		var next error
@@ -81,7 +81,7 @@ func Refusals(err error) []*locker.ContentionError {
 	case *locker.ContentionError:
 		return []*locker.ContentionError{e}
 	case interface {
-		Refusals() []*locker.ContentionError // one that shows others than it wraps
+		Refusals() []*locker.ContentionError // it shows other refusals than it wraps
 	}:
 		return e.Refusals()
 	case interface{ Unwrap() error }:
@@ -97,8 +97,8 @@ func Refusals(err error) []*locker.ContentionError {
 	}
 }
 
-// Holder is what err says of who holds the lock, without the trace context in the note and, unless
-// owners is set, without the owner; of several refusals, what the first one says. nil: err is none.
+// Holder returns the first refusal in err, without the trace context in the note and, unless owners
+// is set, without the owner. nil: err has none.
 func Holder(err error, owners bool) *locker.ContentionError {
 	raw, ok := errors.AsType[*locker.ContentionError](err)
 	if !ok {
@@ -107,7 +107,7 @@ func Holder(err error, owners bool) *locker.ContentionError {
 	return Shown(raw, owners)
 }
 
-// Shown is raw as Holder tells it.
+// Shown is raw as Holder returns it.
 func Shown(raw *locker.ContentionError, owners bool) *locker.ContentionError {
 	held := *raw
 	held.Note, _ = SplitNote(held.Note)
@@ -117,11 +117,12 @@ func Shown(raw *locker.ContentionError, owners bool) *locker.ContentionError {
 	return &held
 }
 
-// Printable is s for attributes: a name or a note may be of any bytes, but a single attribute that
-// is not UTF-8 keeps OTLP from sending the whole batch, and Prometheus from reading the whole page.
+// Printable is s for attributes: a name or a note may be of any bytes, but a single attribute of
+// invalid UTF-8 keeps OTLP from sending the whole batch, and Prometheus from reading the whole
+// page.
 func Printable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// Text is err's text, Printable; what the refusals in it tell is what Holder does.
+// Text is err's text, Printable, with each refusal in it as Shown.
 func Text(err error, owners bool) string {
 	text := err.Error()
 	for _, raw := range Refusals(err) {

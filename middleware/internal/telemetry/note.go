@@ -13,8 +13,8 @@ const (
 	traceparentLen = len("00-") + traceIDLen + len("-") + spanIDLen + len("-01")
 )
 
-// JoinNote puts a traceparent behind what the user has to say. ok is false where the note would be
-// longer than limit, or ends in a traceparent already; it is then unchanged.
+// JoinNote puts a traceparent behind the user's note. If the note would be longer than limit, or
+// ends in a traceparent already, it is unchanged and ok is false.
 func JoinNote(note, traceparent string, limit int) (joined string, ok bool) {
 	if _, found := SplitNote(note); found != "" {
 		return note, false
@@ -29,7 +29,7 @@ func JoinNote(note, traceparent string, limit int) (joined string, ok bool) {
 	return joined, true
 }
 
-// SplitNote takes a note apart that JoinNote made. Any other is all the user's: traceparent is "".
+// SplitNote takes a note of JoinNote apart. Any other is all the user's: traceparent is "".
 func SplitNote(note string) (user, traceparent string) {
 	at := len(note) - len(noteMark) - traceparentLen
 	if at < 0 || !strings.HasPrefix(note[at:], noteMark) {
@@ -48,8 +48,8 @@ func SplitNote(note string) (user, traceparent string) {
 	return note[:at-1], traceparent
 }
 
-// validTraceparent accepts version 00 in its canonical form, with IDs that are not zero and the
-// flags that it defines.
+// validTraceparent accepts version 00 in its canonical form, with non-zero IDs and its defined
+// flags.
 func validTraceparent(s string) bool {
 	if len(s) != traceparentLen {
 		return false

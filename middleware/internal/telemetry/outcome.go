@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Outcome is what became of an acquisition, a renewal or a hold, in a word of low cardinality.
+// Outcome is the outcome of an acquisition, a renewal or a hold, in a word of low cardinality.
 type Outcome string
 
 // The outcomes. Those of an acquisition are Acquired to Error, those of a renewal Renewed, Lost,
@@ -27,12 +27,12 @@ const (
 	Lost     Outcome = "lost" // the hold ended without being released
 )
 
-// Failed reports whether o is an error. A refusal, a wait that timed out and a cancellation are
-// not, unless it was the caller that held the lock.
+// Failed reports whether o is an error. A refusal, a timed-out wait and a cancellation are not,
+// unless the caller itself held the lock.
 func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost || o == Nested }
 
-// OfAcquire is the outcome of an acquire under ctx that returned err. An attempt that its own bound
-// cut off, while ctx lasts, is an error: nobody called it off.
+// OfAcquire is the outcome of an acquire under ctx with the error err. An attempt cut off by its
+// own bound, while ctx lasts, is an error: nobody called it off.
 func OfAcquire(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
@@ -58,8 +58,8 @@ func OfAcquire(ctx context.Context, err error) Outcome {
 // OfRenew is the outcome of a renewal.
 func OfRenew(err error) Outcome { return of(Renewed, err) }
 
-// Overtaken reports whether a renewal came to nothing because the lock was released, which is no
-// failure: a watchdog's may be under way then.
+// Overtaken reports whether a renewal came to nothing because the lock was released. It is no
+// failure: a watchdog's renewal may be under way then.
 func Overtaken(err error) bool { return errors.Is(err, locker.ErrReleased) }
 
 // OfRelease is the outcome of a release, and with it of the hold.
@@ -78,8 +78,8 @@ func of(success Outcome, err error) Outcome {
 	}
 }
 
-// onlyEnded reports whether every leaf of err's tree says that the waiting was ended, by MaxWait,
-// ctx or ctx's cause.
+// onlyEnded reports whether every leaf of err's tree is the end of a wait, by MaxWait, ctx or ctx's
+// cause.
 func onlyEnded(err, cause error) bool {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
 	case interface{ Unwrap() error }:
