@@ -28,15 +28,15 @@ func (t *tracer) acquire(ctx context.Context, inner locker.Locker, req locker.Re
 	return lock, strip(err)
 }
 
-// acquisition is what its span, and that of the hold, are written by.
+// acquisition writes its span, and the span of its hold.
 type acquisition struct {
 	*tracer
 	span    trace.Span
-	holders []string // that it links to, by their traceparents
+	holders []string // its links, by their traceparents
 	hold    hold
 }
 
-// record acquires below a span that records.
+// record acquires below a recording span.
 func (t *tracer) record(
 	caller, ctx context.Context, span trace.Span, inner locker.Locker, req locker.Request,
 ) (lock *locker.Lock, err error) {
@@ -102,7 +102,7 @@ func attempted(ctx context.Context, w *telemetry.Acquisition[acquisition], info 
 		attrs = ofHolder(attrs, held)
 	}
 	a.span.AddEvent("attempt", with(attrs))
-	if !info.Part { // a part that is held by another need not keep the whole from being won
+	if !info.Part { // the whole may be acquired although another holds a part
 		a.link(info.Err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
-// The attributes that OpenTelemetry has no convention for. Durations are in seconds.
+// The attributes without a convention of OpenTelemetry. Durations are in seconds.
 const (
 	keyName      = attribute.Key("holdfast.lock.name")
 	keyMode      = attribute.Key("holdfast.lock.mode")
@@ -45,12 +45,12 @@ const (
 	keyLink        = attribute.Key("holdfast.link")
 )
 
-// named is for what may be of any bytes.
+// named returns an attribute for a string of any bytes.
 func named(k attribute.Key, s string) attribute.KeyValue { return k.String(telemetry.Printable(s)) }
 
 func seconds(k attribute.Key, d time.Duration) attribute.KeyValue { return k.Float64(d.Seconds()) }
 
-// ofRequest are the attributes that are known before anything was sent. A sampler sees them.
+// ofRequest are the attributes known before anything is sent. A sampler sees them.
 func (t *tracer) ofRequest(req locker.Request) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 5+len(t.cfg.Attributes))
 	attrs = append(attrs, named(keyName, req.Name), keyMode.String(req.Mode.String()))
@@ -80,7 +80,7 @@ func (t *tracer) ofLock(lock *locker.Lock) []attribute.KeyValue {
 	return append(t.ofSource(attrs, lock.Hold().Source()), t.cfg.Attributes...)
 }
 
-// ofSource appends where an event comes from; what the user says in Config.Attributes stands.
+// ofSource appends the source of an event, except for keys in Config.Attributes.
 func (t *tracer) ofSource(attrs []attribute.KeyValue, s locktrace.Source) []attribute.KeyValue {
 	before := len(attrs)
 	if s.Strategy != "" {
@@ -110,10 +110,10 @@ func (t *tracer) ofSource(attrs []attribute.KeyValue, s locktrace.Source) []attr
 	return attrs[:before+len(kept)]
 }
 
-// memory is the client of locker/lockertest, behind which there is no Redis.
+// memory is the client of locker/lockertest: it has no Redis.
 const memory = "memory"
 
-// ofError are the attributes of something that failed.
+// ofError are the attributes of a failure.
 func ofError(attrs []attribute.KeyValue, err error) []attribute.KeyValue {
 	attrs = append(attrs, semconv.ErrorTypeKey.String(telemetry.ErrorType(err)))
 	if code := driver.CodeOf(err); code != "" {
@@ -133,7 +133,7 @@ func ofHolder(attrs []attribute.KeyValue, held *locker.ContentionError) []attrib
 	return attrs
 }
 
-// internal: what the client sends has spans of its own, where it is instrumented.
+// internal is the kind of all spans: an instrumented client adds its own.
 var internal = trace.WithSpanKind(trace.SpanKindInternal)
 
 func with(attrs []attribute.KeyValue) trace.SpanStartEventOption {

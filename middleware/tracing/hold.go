@@ -14,16 +14,16 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
-// hold is what the span of a hold is written by, from any goroutine.
+// hold writes the span of a hold, from any goroutine.
 type hold struct {
 	*tracer
 	span     trace.Span
-	renewals atomic.Int64 // that succeeded
+	renewals atomic.Int64 // successful ones
 	over     atomic.Bool
 }
 
-// begin starts the span of a hold: a child of the caller's span, or where there is none of the
-// acquisition's.
+// begin starts the span of a hold: a child of the caller's span, or of the acquisition's if the
+// caller has none.
 func (a *acquisition) begin(caller, ctx context.Context, lock *locker.Lock) {
 	if lock == nil || lock.Name() == "" { // a test double's
 		return
@@ -65,7 +65,7 @@ func (h *hold) renewed(info locktrace.RenewedInfo) {
 	h.span.AddEvent("renew", with(attrs))
 }
 
-// end ends the span, once: a lock that was lost may be released after that.
+// end ends the span, once: a lost lock may be released later.
 func (h *hold) end(outcome telemetry.Outcome, err error) {
 	if h.over.Swap(true) {
 		return

@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
-// maxLinks is how many holders the span of one acquisition links to at most: the first ones that it
-// met.
+// maxLinks bounds the links of an acquisition's span, to the first holders it met.
 const maxLinks = 16
 
 // traceparent is a span's context in the form of https://www.w3.org/TR/trace-context/.
@@ -23,7 +22,7 @@ func traceparent(sc trace.SpanContext) string {
 		(sc.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)).String()
 }
 
-// parse reads a traceparent that telemetry.SplitNote found well-formed.
+// parse reads a well-formed traceparent of telemetry.SplitNote.
 func parse(traceparent string) (trace.SpanContext, bool) {
 	parts := strings.Split(traceparent, "-")
 	if len(parts) != 4 {
@@ -40,8 +39,7 @@ func parse(traceparent string) (trace.SpanContext, bool) {
 	}), true
 }
 
-// send puts the span's context into the note of req. A resume without a note keeps the one that is
-// stored.
+// send puts the span's context into the note of req. A resume without a note keeps the stored one.
 func (a *acquisition) send(req locker.Request) locker.Request {
 	if from := a.sends(); from != "" && (req.Resume.IsZero() || req.Note != "") {
 		req.Note, _ = telemetry.JoinNote(req.Note, from, locker.MaxNameLen)
@@ -49,7 +47,7 @@ func (a *acquisition) send(req locker.Request) locker.Request {
 	return req
 }
 
-// sends returns the traceparent that goes into notes; "" if none does.
+// sends returns the traceparent for notes; "": none.
 func (a *acquisition) sends() string {
 	if sc := a.span.SpanContext(); !a.cfg.NoLink && sc.IsSampled() {
 		return traceparent(sc)
@@ -57,7 +55,7 @@ func (a *acquisition) sends() string {
 	return ""
 }
 
-// link links to the holders that err names.
+// link links to the holders named by err.
 func (a *acquisition) link(err error) {
 	for _, held := range telemetry.Refusals(err) {
 		_, from := telemetry.SplitNote(held.Note)
@@ -73,7 +71,7 @@ func (a *acquisition) link(err error) {
 	}
 }
 
-// strip returns err as the caller shall see it: without the trace context in the notes of refusals.
+// strip returns err for the caller: without the trace context in the notes of refusals.
 func strip(err error) error {
 	if err == nil || !slices.ContainsFunc(telemetry.Refusals(err), sent) {
 		return err
@@ -101,19 +99,19 @@ func stripped(err error) error {
 	return &strippedError{err, held}
 }
 
-// strippedError is an error that shows other refusals than it wraps.
+// strippedError is an error with other refusals than it wraps.
 type strippedError struct {
 	err  error
 	held []*locker.ContentionError
 }
 
-// Refusals are those that it shows.
+// Refusals returns the shown ones.
 func (s *strippedError) Refusals() []*locker.ContentionError { return slices.Clone(s.held) }
 
 // Error implements error.
 func (s *strippedError) Error() string { return telemetry.Text(s.err, true) }
 
-// Unwrap returns what is around and beside the ContentionError.
+// Unwrap returns the tree with the original ContentionErrors.
 func (s *strippedError) Unwrap() error { return s.err }
 
 // As comes before Unwrap.

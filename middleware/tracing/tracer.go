@@ -17,9 +17,9 @@ import (
 // scope names this package to the SDK.
 const scope = "github.com/holdfast-go/holdfast/middleware/tracing"
 
-// lookEvery is how many acquisitions of a program without an SDK go by between two looks whether
-// one has come. A new global TracerProvider is seen at once; this is for what attaches to a running
-// process, as automatic instrumentation does.
+// lookEvery is the number of acquisitions between two looks for an SDK, if there was none. A new
+// global TracerProvider is seen at once; the looks find an SDK attached to a running process, as by
+// automatic instrumentation.
 const lookEvery = 16
 
 // tracer starts spans.
@@ -30,12 +30,12 @@ type tracer struct {
 	current  atomic.Pointer[provided]
 }
 
-// provided is a Tracer and where it is from.
+// provided is a Tracer and its TracerProvider.
 type provided struct {
 	trace.Tracer
-	from   trace.TracerProvider // nil where it cannot be compared
+	from   trace.TracerProvider // nil if it cannot be compared
 	absent atomic.Bool          // there is no SDK behind it
-	idle   atomic.Uint64        // acquisitions that did not ask since it is absent
+	idle   atomic.Uint64        // acquisitions since the SDK was found absent
 }
 
 func newTracer(cfg Config) *tracer {
@@ -76,7 +76,7 @@ func (t *tracer) provided() *provided {
 // silent reports whether there is no SDK, mostly without asking.
 func (p *provided) silent() bool { return p.absent.Load() && p.idle.Add(1)%lookEvery != 0 }
 
-// start starts the span of an acquisition. Where there is no SDK it returns ctx and nil.
+// start starts the span of an acquisition. Without an SDK it returns ctx and nil.
 func (t *tracer) start(ctx context.Context, req locker.Request) (context.Context, trace.Span) {
 	p := t.provided()
 	if p.silent() {
