@@ -15,7 +15,7 @@ const defaultSlowWait = time.Second
 type Config struct {
 	// Logger gets the records. Default: slog.Default(), as it is at each record.
 	Logger *slog.Logger
-	// SlowWait is from when on a wait is slow, counted from the call of Acquire. Default: 1 s.
+	// SlowWait is the minimum length of a slow wait, from the call of Acquire. Default: 1 s.
 	SlowWait time.Duration
 	// ContendedLevel is the level of "lock contended". Default: slog.LevelDebug.
 	ContendedLevel slog.Leveler
@@ -35,7 +35,7 @@ type Config struct {
 	ShowOwner bool
 }
 
-// New returns a Middleware that logs. It may wrap several Lockers. Errors: ErrInvalid.
+// New returns a logging Middleware. It may wrap several Lockers. Errors: ErrInvalid.
 func New(cfg Config) (locker.Middleware, error) {
 	if cfg.SlowWait < 0 {
 		return nil, &locker.InvalidError{

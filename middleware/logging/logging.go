@@ -20,7 +20,7 @@ type log struct {
 	trace    *locktrace.Trace // of holds
 }
 
-// state is what is remembered of an acquisition, and of the hold that comes of it.
+// state is the state of an acquisition, and of its hold.
 type state struct {
 	name string
 	mode locker.Mode
@@ -28,8 +28,8 @@ type state struct {
 	lost atomic.Bool // the loss was logged
 
 	mu       sync.Mutex
-	failures int       // renewals that have failed since the last that did not
-	failing  time.Time // since when
+	failures int       // renewals failed in a row
+	failing  time.Time // since the first of them
 }
 
 type acquisition = telemetry.Acquisition[state]
@@ -43,7 +43,7 @@ func newLog(cfg Config) *log {
 	return l
 }
 
-// acquire acquires from inner, and logs what goes wrong.
+// acquire acquires from inner, and logs contention, slow waits and failures.
 func (l *log) acquire(ctx context.Context, inner locker.Locker, req locker.Request) (lock *locker.Lock, err error) {
 	watched, inside := l.observer.Begin(ctx)
 	watched.Data.name, watched.Data.mode = req.Name, req.Mode
@@ -73,13 +73,13 @@ func (l *log) contended(a *acquisition, refusal error, queued int) {
 	l.log(a, l.cfg.ContendedLevel, "lock contended", l.holder(attrs, refusal)...)
 }
 
-// requestAttrs returns which lock is asked for.
+// requestAttrs returns the attributes of the requested lock.
 func requestAttrs(a *acquisition) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 9)
 	return append(attrs, printable("lock", a.Data.name), slog.String("mode", a.Data.mode.String()))
 }
 
-// holder appends what a refusal says of the holder.
+// holder appends the attributes of the holder in a refusal.
 func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
 	held := telemetry.Holder(err, l.cfg.ShowOwner)
 	if held == nil {
@@ -92,7 +92,7 @@ func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
 	return attrs
 }
 
-// appendHolder appends who a holder is.
+// appendHolder appends the owner and the note of a holder.
 func appendHolder(attrs []slog.Attr, held *locker.ContentionError) []slog.Attr {
 	if held.Owner != "" {
 		attrs = append(attrs, printable("holder_owner", held.Owner))
@@ -114,7 +114,7 @@ func (l *log) end(a *acquisition, lock *locker.Lock, err error) {
 			if errors.Is(err, locker.ErrNotAcquired) {
 				attrs = l.holder(attrs, err)
 			} else if held := telemetry.Holder(r.Refusal, l.cfg.ShowOwner); held != nil {
-				attrs = appendHolder(attrs, held) // whose lease is not known any more
+				attrs = appendHolder(attrs, held) // its lease is not known any more
 			}
 			if r.Outcome.Failed() {
 				attrs = l.failure(attrs, err)
@@ -133,7 +133,7 @@ func (l *log) lost(ctx context.Context, info locktrace.LostInfo) {
 	}
 }
 
-// released logs a release that failed, and a loss that was not logged before.
+// released logs a failed release, and a loss not yet logged.
 func (l *log) released(ctx context.Context, info locktrace.ReleasedInfo) {
 	switch outcome := telemetry.OfRelease(info.Err); outcome {
 	case telemetry.Released:
@@ -153,8 +153,8 @@ func (l *log) logEnd(
 	l.log(ctx, l.cfg.LostLevel, message, l.failure(attrs, err)...)
 }
 
-// renewed logs that renewals of a lock begin to fail, and that they work again. A loss has a record
-// of its own.
+// renewed logs the first failure of a lock's renewals, and their recovery. A loss has a record of
+// its own.
 func (l *log) renewed(ctx context.Context, info locktrace.RenewedInfo) {
 	if errors.Is(info.Err, locker.ErrNotHeld) || errors.Is(info.Err, locker.ErrInvalid) {
 		return
@@ -191,18 +191,18 @@ func (s *state) count(failed bool) (failures int, lasted time.Duration) {
 	return s.failures, lasted
 }
 
-// nodeFailing reports that a node of a quorum began to fail.
+// nodeFailing logs the first failure of a node of a quorum.
 func (l *log) nodeFailing(ctx context.Context, info locktrace.NodeInfo) {
 	l.log(ctx, l.cfg.FailingLevel, "redlock node fails", l.failure(nodeAttrs(info), info.Err)...)
 }
 
-// nodeRecovered reports that it answers again.
+// nodeRecovered logs the first answer of a failing node.
 func (l *log) nodeRecovered(ctx context.Context, info locktrace.NodeInfo) {
 	l.log(ctx, l.cfg.RecoveredLevel, "redlock node recovered",
 		append(nodeAttrs(info), slog.Duration("failed_for", info.For))...)
 }
 
-// nodeAttrs returns which node of a quorum changed, and how many fail now.
+// nodeAttrs returns the attributes of a changed node of a quorum, and how many fail now.
 func nodeAttrs(info locktrace.NodeInfo) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 8)
 	attrs = append(attrs, slog.Int("node", info.Node))
@@ -213,7 +213,7 @@ func nodeAttrs(info locktrace.NodeInfo) []slog.Attr {
 		slog.Int("nodes", info.Nodes), slog.Int("failing", info.Failing))
 }
 
-// holdAttrs returns which lock is held, and where.
+// holdAttrs returns the attributes of a held lock and its source.
 func holdAttrs(source locktrace.Source, name, mode string) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 9)
 	return append(attrs, printable("lock", name), slog.String("mode", mode), slog.String("strategy", source.Strategy),
@@ -225,7 +225,7 @@ func (l *log) failure(attrs []slog.Attr, err error) []slog.Attr {
 		slog.String("error", telemetry.Text(err, l.cfg.ShowOwner)))
 }
 
-// printable is for what may be of any bytes.
+// printable returns an attribute for a string of any bytes.
 func printable(key, value string) slog.Attr { return slog.String(key, telemetry.Printable(value)) }
 
 func (l *log) log(ctx context.Context, level slog.Leveler, message string, attrs ...slog.Attr) {
