@@ -14,16 +14,15 @@ import (
 
 // Config configures the metrics. The zero Config works.
 type Config struct {
-	// MeterProvider makes the instruments. Default: the global one (otel.SetMeterProvider), also
-	// where that is set later.
+	// MeterProvider makes the instruments. Default: the global one (otel.SetMeterProvider), even if
+	// it is set later.
 	MeterProvider metric.MeterProvider
-	// Attributes are put on every measurement, to distinguish what several Middlewares measure.
-	// Default: none.
+	// Attributes are put on every measurement, to distinguish several Middlewares. Default: none.
 	Attributes []attribute.KeyValue
-	// Group maps a lock's name to the group that it is counted in, the attribute
-	// holdfast.lock.group: "invoice:42" to "invoice". It must have few results, since each makes
-	// time series of its own; "" leaves the attribute out. It must be safe for concurrent use.
-	// Default: nil, names do not appear in metrics at all.
+	// Group maps a lock's name to its group, the attribute holdfast.lock.group: "invoice:42" to
+	// "invoice". It must have few results, since each makes time series of its own; "" leaves the
+	// attribute out. It must be safe for concurrent use. Default: nil, names do not appear in
+	// metrics at all.
 	Group func(name string) string
 	// WaitBuckets are the upper bounds of holdfast.lock.wait.duration, in seconds, increasing.
 	// Default: DefaultWaitBuckets.
@@ -43,8 +42,8 @@ func DefaultHoldBuckets() []float64 {
 	return []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400}
 }
 
-// New returns a Middleware that measures. It may wrap several Lockers. Errors: ErrInvalid; what the
-// MeterProvider returned.
+// New returns a measuring Middleware. It may wrap several Lockers. Errors: ErrInvalid; those of the
+// MeterProvider.
 func New(cfg Config) (locker.Middleware, error) {
 	for _, b := range []struct {
 		what    string
@@ -62,7 +61,7 @@ func New(cfg Config) (locker.Middleware, error) {
 		}
 	}
 	if cfg.MeterProvider == nil {
-		cfg.MeterProvider = otel.GetMeterProvider() // it passes on what is set later
+		cfg.MeterProvider = otel.GetMeterProvider() // it uses the one set later
 	}
 	cfg.Attributes = slices.Clone(cfg.Attributes)
 	in, err := newInstruments(cfg)

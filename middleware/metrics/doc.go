@@ -12,15 +12,15 @@
 //
 // # What is guaranteed
 //
-// Each acquisition is counted once, however often it tried, if the Middleware is outside of
-// middleware/retry, and each attempt where it is inside. The counts of locks held and of waiters
-// return to zero when all locks have ended and all calls have returned. A hold ends when its
-// release was answered, or failed, or when the lock was lost, whichever comes first.
+// Outside of middleware/retry the Middleware counts each acquisition once, however often it tried;
+// inside, it counts each attempt. The counts of locks held and of waiters return to zero when all
+// locks have ended and all calls have returned. A hold ends when its release is answered or fails,
+// or when the lock is lost, whichever comes first.
 //
 // # What is not guaranteed
 //
-// A lock whose acquisition began before the SDK was installed is not measured. The
-// wait duration includes the time that the attempts take.
+// If an acquisition began before the SDK was installed, its lock is not measured. The wait duration
+// includes the time of the attempts.
 //
 // [docs/observability.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/observability.md
 package metrics

@@ -17,18 +17,18 @@ const (
 	HoldDuration = "holdfast.lock.hold.duration" // histogram, s: from the return of Acquire to the release or the loss
 	Acquisitions = "holdfast.lock.acquisitions"  // counter, {acquisition}
 	Renewals     = "holdfast.lock.renewals"      // counter, {renewal}
-	// RenewalFailures counts those that failed, whatever the error; its series begin at zero. A
+	// RenewalFailures counts the failed renewals, whatever the error; its series begin at zero. A
 	// counter, {renewal}.
 	RenewalFailures = "holdfast.lock.renewal.failures"
 	Losses          = "holdfast.lock.losses"  // counter, {lock}; its series begin at zero
 	Holding         = "holdfast.lock.held"    // up-down counter, {lock}: locks held now
-	Waiting         = "holdfast.lock.waiting" // up-down counter, {waiter}: acquisitions that wait now
-	// NodesFailing is a gauge for each node of a quorum that has failed: 1 while it fails, 0 since
+	Waiting         = "holdfast.lock.waiting" // up-down counter, {waiter}: acquisitions waiting now
+	// NodesFailing is a gauge for each node of a quorum with a failure: 1 while it fails, 0 since
 	// it answers again. Unit {node}: the sum over the nodes is how many fail now.
 	NodesFailing = "holdfast.redlock.nodes.failing"
 )
 
-// instruments are what is recorded to.
+// instruments are the instruments of a Middleware.
 type instruments struct {
 	wait, hold              metric.Float64Histogram
 	acquisitions, renewals  metric.Int64Counter

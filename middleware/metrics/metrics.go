@@ -55,7 +55,7 @@ func (m *meter) node(ctx context.Context, info locktrace.NodeInfo, failing int64
 		keyNode.String(telemetry.Printable(cmp.Or(info.Name, info.Address, strconv.Itoa(info.Node))))))
 }
 
-// acquire acquires from inner, and measures that.
+// acquire acquires from inner, and measures the acquisition and its hold.
 func (m *meter) acquire(ctx context.Context, inner locker.Locker, req locker.Request) (lock *locker.Lock, err error) {
 	if !m.enabled(ctx) {
 		return inner.Acquire(ctx, req)
@@ -69,7 +69,7 @@ func (m *meter) acquire(ctx context.Context, inner locker.Locker, req locker.Req
 	return lock, err
 }
 
-// base are the attributes of all that is measured of one acquisition and its hold.
+// base are the attributes of all measurements of an acquisition and its hold.
 func (m *meter) base(req locker.Request) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 6+len(m.cfg.Attributes))
 	attrs = append(attrs, m.cfg.Attributes...)
@@ -116,12 +116,12 @@ func (m *meter) end(ctx context.Context, r telemetry.Result, base []attribute.Ke
 	}
 	h := &hold{meter: m, base: base, plain: set(base), start: time.Now()}
 	m.held.Add(ctx, 1, h.plain)
-	m.losses.Add(ctx, 0, h.plain) // a series that begins at one shows no increase
+	m.losses.Add(ctx, 0, h.plain) // a series beginning at one shows no increase
 	m.renewalFailures.Add(ctx, 0, h.plain)
 	lock.Hold().Trace(ctx, &locktrace.Trace{Renewed: h.renewed, Released: h.released, Lost: h.lost})
 }
 
-// hold is what is measured of one hold, from any goroutine.
+// hold measures one hold, from any goroutine.
 type hold struct {
 	*meter
 	base  []attribute.KeyValue
@@ -148,7 +148,7 @@ func (h *hold) lost(ctx context.Context, info locktrace.LostInfo) {
 	h.end(ctx, telemetry.Lost, info.Err)
 }
 
-// end records the end of the hold, once: a lock that was lost may be released after that.
+// end records the end of the hold, once: a lost lock may be released later.
 func (h *hold) end(ctx context.Context, outcome telemetry.Outcome, err error) {
 	if h.over.Swap(true) {
 		return
