@@ -1,5 +1,5 @@
-// Package holdfast provides distributed locks on Redis and Valkey. It makes in one call what most
-// programs need:
+// Package holdfast provides distributed locks on Redis and Valkey. [New] makes a Locker for most
+// programs in one call:
 //
 //	drv, err := goredis.New(client) // or another of providers/...
 //	...
@@ -18,7 +18,7 @@
 // With the zero Config a lock has a TTL of 30 s and is renewed about every 10 s until it is
 // released; an acquire waits until its ctx ends or Request.MaxWait has passed.
 //
-// Package locker says what a lock guarantees and what it does not, and has the errors.
+// Package locker has the guarantees of a lock, their limits, and the errors.
 package holdfast
 
 import (
@@ -42,13 +42,13 @@ type Config struct {
 	// Retry configures the waiting. Default: until the ctx of the acquire ends.
 	Retry retry.Config
 	// HandOver is for how long a process hands a lock over to its own waiters, without a command to
-	// the server, before another process has its turn: see middleware/handover, which says what it
-	// weakens. A good value is 10 ms. Default: 0, every release is sent.
+	// the server, before another process has its turn: see middleware/handover for the weakened
+	// guarantees. A good value is 10 ms. Default: 0, every release is sent.
 	HandOver time.Duration
 }
 
-// New returns a Locker over drv that waits for its turn and renews its locks. A Lock that is never
-// released is renewed for as long as the program has it: use [locker.Do], or bound it by
+// New returns a Locker over drv that waits for its turn and renews its locks. Without a release, a
+// Lock is renewed for as long as the program has it: use [locker.Do], or bound it by
 // watchdog.Config.MaxHold. The Locker is safe for concurrent use and needs no closing; close drv
 // when no lock is needed any more. Errors: locker.ErrInvalid.
 func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
@@ -60,7 +60,7 @@ func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
 	return Wrap(strategy, cfg)
 }
 
-// Wrap returns a Locker that waits and renews like that of [New], over any strategy: a quorum
+// Wrap returns a Locker that waits and renews as in [New], over any strategy: a quorum
 // (strategies/redlock), readers and writers (strategies/rwhash), a semaphore
 // (strategies/semaphore), or one of your own. The strategy is configured already, so cfg.Single
 // must be zero. Errors: locker.ErrInvalid.
