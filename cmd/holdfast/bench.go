@@ -60,7 +60,7 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	b := bench{part: time.Duration(f.seconds) * time.Second / 3, permits: max(permits, 1), run: throwaway("holdfast-bench:") + ":"}
+	b := bench{part: time.Duration(f.seconds) * time.Second / 3, permits: max(permits, 1), prefix: throwaway("holdfast-bench:") + ":"}
 	var all []connection
 	defer func() {
 		for _, c := range all {
@@ -90,7 +90,7 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 	defer func() {
 		for used := range b.names {
 			if removeKeys(all[0], o.prefix+used) != nil {
-				return // what remains expires
+				return // the rest expires
 			}
 		}
 	}()
@@ -126,7 +126,7 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 	return nil
 }
 
-// describe says what is measured, and over what.
+// describe returns the heading of the output.
 func (f *benchFlags) describe(o *options, strategy string) string {
 	var addrs []string
 	for _, s := range o.servers {
@@ -143,22 +143,22 @@ and how long after a release the client that waits has the lock (hand-over)
 type bench struct {
 	part    time.Duration // for each phase
 	permits int
-	run     string // what its names begin with
+	prefix  string // of its names
 	clients [2]locker.Locker
 
-	names map[string]bool // that were used
+	names map[string]bool // used; their keys are removed at the end
 }
 
-// request asks for a lock that no other program uses.
+// request returns a request for a name of this run: no other program uses it.
 func (b *bench) request(name string) locker.Request {
 	if b.names == nil {
 		b.names = map[string]bool{}
 	}
-	b.names[b.run+name] = true
-	return locker.Request{Name: b.run + name, TTL: throwawayTTL, MaxWait: answerTimeout, Note: "holdfast bench"}
+	b.names[b.prefix+name] = true
+	return locker.Request{Name: b.prefix + name, TTL: throwawayTTL, MaxWait: answerTimeout, Note: "holdfast bench"}
 }
 
-// free acquires and releases locks that are free, in n goroutines of one client.
+// free acquires and releases free locks, in n goroutines of one client.
 func (b *bench) free(ctx context.Context, n int) (measurement, error) {
 	reqs := make([]locker.Request, n)
 	for i := range reqs {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// brokenChannel returns the channel on which release announces that it has ended the holds of a
-// key. ACL rules allow it with the channels of waiters.
+// brokenChannel returns the channel from release to the holders of a key: it announces the end of
+// their holds. ACL rules allow it with the channels of waiters.
 func brokenChannel(key string) (string, bool) {
 	wake, ok := driver.Sibling(key, driver.WakeSuffix)
 	return wake + ":broken", ok
@@ -18,8 +18,8 @@ func brokenChannel(key string) (string, bool) {
 
 var publishScript = driver.NewScript("return redis.call('PUBLISH', ARGV[1], '')")
 
-// announceBroken tells the holders of a key that release has ended their holds. A holder that does
-// not hear of it finds out at its next renewal, so errors are ignored.
+// announceBroken tells the holders of a key of the end of their holds by release. Errors are
+// ignored: without the message a holder finds out at its next renewal.
 func (c connection) announceBroken(ctx context.Context, key string) {
 	channel, ok := brokenChannel(key)
 	if !ok {
@@ -32,15 +32,15 @@ func (c connection) announceBroken(ctx context.Context, key string) {
 	all.Wait()
 }
 
-// breakable is a Locker whose locks are renewed as soon as release announces that it has ended a hold
-// of their key: then they are lost.
+// breakable renews its locks of a key as soon as release announces the end of a hold: an ended one
+// is then lost.
 type breakable struct {
 	locker.Locker
 	c      connection
 	prefix string
 }
 
-// Unwrap returns the Locker without that.
+// Unwrap returns the wrapped Locker.
 func (b breakable) Unwrap() locker.Locker { return b.Locker }
 
 // Acquire implements locker.Locker.
@@ -57,7 +57,7 @@ func (b breakable) Acquire(ctx context.Context, req locker.Request) (*locker.Loc
 	return lock, nil
 }
 
-// subscribePause is how long renewOnWake waits after a subscription that failed.
+// subscribePause is renewOnWake's pause after a failed subscription.
 const subscribePause = time.Second
 
 func renewOnWake(drv driver.Driver, channel string, lock *locker.Lock) {

@@ -24,13 +24,13 @@ const (
 	levelProblem level = "problem" // an assumption does not hold, or locks do not work
 )
 
-// finding is what check says of one subject.
+// finding is a result of check.
 type finding struct {
 	Server string `json:"server,omitempty"` // empty: all nodes of a quorum together
 	Check  string `json:"check"`
 	Level  level  `json:"level"`
-	Text   string `json:"text"`             // what was found, and what it means
-	Advice string `json:"advice,omitempty"` // what to do
+	Text   string `json:"text"` // the fact and its meaning
+	Advice string `json:"advice,omitempty"`
 }
 
 func passed(check, format string, args ...any) finding {
@@ -177,8 +177,8 @@ func (f finding) at(server string) finding {
 	return f
 }
 
-// print prints a finding, for people on one line, and on another what to do. Lines that are wider than
-// width are wrapped, unless it is 0.
+// print prints a finding, for people with its advice on a second line. Lines wider than width are
+// wrapped, unless it is 0.
 func (f finding) print(w io.Writer, asJSON bool, width int) error {
 	if asJSON {
 		return printJSON(w, f)

@@ -14,18 +14,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// facts are what a server says of itself.
+// facts are the data about one server.
 type facts struct {
 	addr string
 
 	info    map[string]string // the fields of INFO
 	infoErr error
 
-	config    map[string]string // the settings that could be read
-	configErr error             // why another could not
+	config    map[string]string // the readable settings
+	configErr error             // of the first unreadable one
 
 	cluster map[string]string // the fields of CLUSTER INFO, nil if there is no Cluster
-	// sentinels are the findings about the Sentinels that know this master.
+	// sentinels are the findings about this master's Sentinels.
 	sentinels []finding
 
 	roundTrip time.Duration // the median
@@ -33,13 +33,13 @@ type facts struct {
 	clockErr  error
 }
 
-// settings are the settings that check reads.
+// settings are the settings read by check.
 var settings = []string{
 	"appendfsync", "min-replicas-to-write", "timeout", "client-output-buffer-limit", "cluster-require-full-coverage",
 }
 
-// gather asks the server of a target, each master of a Cluster, or the master that Sentinels know.
-// It always uses go-redis: what it asks for is not about locks.
+// gather asks the server of a target, each master of a Cluster, or the Sentinels' master. It always
+// uses go-redis: none of its questions is about locks.
 func (f *checkFlags) gather(ctx context.Context, cred credentials) ([]facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.connect+answerTimeout)
 	defer cancel()
@@ -93,8 +93,8 @@ func gatherCluster(ctx, begin context.Context, c *redis.ClusterClient) ([]facts,
 	return all, nil
 }
 
-// ask asks one server. It returns an error if the server does not answer until begin ends, or does
-// not let the user in.
+// ask asks one server. It returns an error if the server does not answer until begin ends, or
+// refuses the login.
 func ask(ctx, begin context.Context, addr string, c *redis.Client) (facts, error) {
 	s := facts{addr: addr, config: map[string]string{}}
 	if err := c.Time(begin).Err(); err != nil && !answered(err) {
@@ -119,13 +119,13 @@ func ask(ctx, begin context.Context, addr string, c *redis.Client) (facts, error
 	return s, nil
 }
 
-// answered reports whether err is the answer of a server that let the user in.
+// answered reports whether err is an error reply other than a refused login.
 func answered(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && !refusedLogin(err)
 }
 
-// noAnswer is the error of a server that does not answer, or does not let the user in.
+// noAnswer returns the error for a server that did not answer, or refused the login.
 func noAnswer(addr string, err error) error {
 	if refusedLogin(err) {
 		return withStatus(fmt.Errorf("%s refused the login: %w", addr, err))
@@ -175,7 +175,7 @@ func (s *facts) number(field string) int64 {
 	return n
 }
 
-// askSentinels asks each Sentinel for the master's address, and returns the first one that it gets.
+// askSentinels asks each Sentinel for the master's address, and returns the first answer.
 func askSentinels(ctx context.Context, cred credentials) (master string, found []finding, err error) {
 	var state map[string]string
 	for _, addr := range cred.addrs {

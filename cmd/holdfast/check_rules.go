@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// findings says what the facts of a server mean for the locks of a target.
+// findings judges the facts for the locks of a target.
 func (s *facts) findings(t target, quorum bool) []finding {
 	var found []finding
 	if s.infoErr != nil {
@@ -184,7 +184,7 @@ func (s *facts) topology(k kind) finding {
 	}
 }
 
-// sentinelFinding checks what a Sentinel says of its master.
+// sentinelFinding checks a Sentinel's reply about its master.
 func sentinelFinding(state map[string]string) finding {
 	const check = "sentinel"
 	others, _ := strconv.Atoi(state["num-other-sentinels"])
@@ -221,7 +221,7 @@ func (s *facts) idle() finding {
 		"the server closes connections that are idle for %d s: the next command on one fails and is sent again, which takes longer", seconds)
 }
 
-// pubsub checks the limit of what the server holds back for a subscriber.
+// pubsub checks the output buffer limit for subscribers.
 func (s *facts) pubsub() finding {
 	_, rest, has := strings.Cut(s.config["client-output-buffer-limit"], "pubsub ")
 	words := strings.Fields(rest)
@@ -238,8 +238,8 @@ func (s *facts) pubsub() finding {
 	return finding{}
 }
 
-// latency checks the round trip against the default TTL, which docs/choosing.md wants to be a
-// hundred round trips at least.
+// latency checks the round trip: the default TTL should be at least a hundred of them
+// (docs/choosing.md).
 func (s *facts) latency() finding {
 	most := locker.DefaultTTL / 100
 	switch {
@@ -253,7 +253,7 @@ func (s *facts) latency() finding {
 	}
 }
 
-// clock compares the clocks. Leases need clocks that run equally fast, not that agree.
+// clock compares the clocks. Leases need clocks of equal rate, not of equal time.
 func (s *facts) clock() finding {
 	const check, most = "clock", 10 * time.Second
 	switch {
@@ -283,8 +283,7 @@ func login(t target) finding {
 	return finding{}
 }
 
-// quorumFindings checks what the nodes of a quorum have in common. all has the facts of those that
-// answered.
+// quorumFindings checks the nodes of a quorum together. all has the facts of those that answered.
 func quorumFindings(targets []credentials, all []facts) []finding {
 	n := len(targets)
 	need := n/2 + 1

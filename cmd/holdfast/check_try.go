@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// strategiesToTry returns the strategies that check tries: the one that was chosen, or all.
+// strategiesToTry returns the chosen strategy, or all.
 func (o *options) strategiesToTry() ([]string, error) {
 	if o.strategy == "" {
 		return []string{"single", "reentrant", "rwhash", "semaphore:1"}, nil
@@ -51,18 +51,18 @@ func (o *options) tryStrategies(ctx context.Context, i int, strategies []string,
 	return found
 }
 
-// trial tries what programs do with one strategy at one server.
+// trial tries the operations of one strategy at one server.
 type trial struct {
 	c                       connection
 	cred                    credentials // of c
 	strategy, prefix, begin string
-	chosen                  bool // it is the strategy that will be used
+	chosen                  bool // by --strategy, or the default
 
 	permits int
 	bare    locker.Locker
 }
 
-// run returns one finding if all of it works, else one for each part that does not.
+// run returns one finding if everything works, else one for each failed part.
 func (t *trial) run(ctx context.Context) []finding {
 	check := "strategy " + t.strategy
 	name, permits, err := parseStrategy(t.strategy, false)
@@ -100,7 +100,7 @@ func (t *trial) run(ctx context.Context) []finding {
 
 const aclAdvice = "Give the user the ACL rule of the strategy in SECURITY.md, for the keys and channels of your names; ACL LOG says what was refused."
 
-// clusterAdvice returns what to do if one server is a node of a Cluster.
+// clusterAdvice returns the advice for the URL of one server if it is a node of a Cluster.
 func (cred credentials) clusterAdvice() string {
 	scheme := "redis+cluster"
 	if cred.tls {
@@ -109,7 +109,7 @@ func (cred credentials) clusterAdvice() string {
 	return "The server is a node of a Cluster: use " + scheme + ":// in the URL."
 }
 
-// failed is the finding about a part that does not work.
+// failed returns the finding about a failed part.
 func (t *trial) failed(check, what string, err error) finding {
 	advice := ""
 	switch code := driver.CodeOf(err); {
@@ -181,7 +181,7 @@ func (t *trial) lock(ctx context.Context, name string) error {
 	return lock.Release(ctx)
 }
 
-// fence acquires with a fencing token, and reads that at the server.
+// fence acquires with a fencing token, and inspects the lock.
 func (t *trial) fence(ctx context.Context, name string) error {
 	req := t.request(name)
 	req.Fenced = true
@@ -205,7 +205,7 @@ type notWokenError struct{ why string }
 
 func (e *notWokenError) Error() string { return e.why }
 
-// checkSubscribe subscribes to the releases of a lock that is held, as a waiter does.
+// checkSubscribe subscribes to the releases of a held lock, as a waiter does.
 func (t *trial) checkSubscribe(ctx context.Context, name string) error {
 	_, err := t.bare.Acquire(ctx, t.request(name))
 	held, ok := errors.AsType[*locker.ContentionError](err)
@@ -241,8 +241,8 @@ func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 	}
 }
 
-// handOver releases a lock that a waiter awaits, and returns how long after that the waiter has it,
-// and what woke it last.
+// handOver releases a lock with a waiter. It returns the time until the waiter has the lock, and
+// the reason of its last wake-up.
 func (t *trial) handOver(ctx context.Context, name string) (time.Duration, locktrace.WakeReason, error) {
 	waiting, err := holdfast.Wrap(t.bare, holdfast.Config{})
 	if err != nil {

@@ -18,8 +18,8 @@ func signalNumber(sig os.Signal) int {
 	return 0
 }
 
-// child is a command that runs. This system has no process groups, and a process can only be
-// killed: an interrupt of the console reaches the command by itself.
+// child is a running command. This system has no process groups, and a process can only be killed:
+// an interrupt of the console reaches the command by itself.
 type child struct {
 	ended chan int // its exit status
 

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passedOn are the signals that the command gets if holdfast gets them.
+// passedOn are the signals passed on to the command.
 var passedOn = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 }
@@ -27,16 +27,16 @@ func signalNumber(sig os.Signal) int {
 	return 0
 }
 
-// child is a command that runs in a process group of its own.
+// child is a running command, in a process group of its own.
 //
 // If holdfast has the terminal and nothing else uses it, the group gets it at once: the command
 // reads from it, and Ctrl-C and Ctrl-Z go to the group. In a pipeline, others of holdfast's group
-// may use the terminal, as less does. The command then gets it only when it asks for it, and the
-// kernel stops it for that.
+// may use the terminal, as less does. The command then gets it only on demand: the kernel stops the
+// command when it uses the terminal.
 type child struct {
 	ended chan int // its exit status
 
-	adopts     bool // holdfast becomes the parent of processes that the command leaves behind
+	adopts     bool // holdfast becomes the parent of the command's orphans
 	pid        int
 	tty        *os.File       // holdfast was in the foreground of this terminal; nil if there is none
 	foreground bool           // the command was given it, and has not been stopped since
@@ -46,8 +46,8 @@ type child struct {
 	reaped bool // its process id may be another's from now on
 }
 
-// startChild starts a command. With killWithParent the kernel kills it when holdfast dies, where it
-// can.
+// startChild starts a command. On Linux, with killWithParent, the kernel kills it when holdfast
+// dies.
 func startChild(cmd *exec.Cmd, killWithParent bool) (*child, error) {
 	c := &child{
 		ended: make(chan int, 1), adopts: adoptOrphans(), tty: foregroundTerminal(), stopSignal: syscall.SIGTSTP,
@@ -62,7 +62,7 @@ func startChild(cmd *exec.Cmd, killWithParent bool) (*child, error) {
 	}
 	started := make(chan error)
 	go func() {
-		// For dieWithParent, the parent is the thread that starts the command.
+		// For dieWithParent, the parent is the starting thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if c.tty != nil {
@@ -72,7 +72,7 @@ func startChild(cmd *exec.Cmd, killWithParent bool) (*child, error) {
 		if err == nil {
 			c.pid = cmd.Process.Pid
 			if c.tty != nil {
-				signal.Ignore(syscall.SIGTTOU) // so that holdfast can take the terminal back
+				signal.Ignore(syscall.SIGTTOU) // for holdfast to take the terminal back
 			}
 		}
 		started <- err
@@ -111,9 +111,9 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// catchStops makes Ctrl-Z stop the command too while holdfast is in the foreground: only holdfast's
-// own group gets the signal then. It returns a function that ends that. As a signal that was caught
-// once has no default action any more, holdfast stops by SIGTTIN from now on.
+// catchStops passes Ctrl-Z on to the command while holdfast is in the foreground: only holdfast's
+// own group gets the signal then. It returns a function to end this. From now on holdfast stops by
+// SIGTTIN: once caught, SIGTSTP has no default action any more.
 func (c *child) catchStops() (end func()) {
 	if c.tty == nil || c.foreground {
 		return func() {}
@@ -142,8 +142,8 @@ func (c *child) catchStops() (end func()) {
 }
 
 // wait waits for the end of the command, and returns its exit status. If Ctrl-Z stops the command,
-// holdfast stops too, until the shell lets it go on. Its lock is not renewed meanwhile. It waits for
-// the orphans that holdfast adopts too.
+// holdfast stops too, until the shell continues it. Its lock is not renewed meanwhile. wait also
+// reaps adopted orphans.
 func (c *child) wait() int {
 	whom := c.pid
 	if c.adopts {
@@ -177,8 +177,8 @@ func (c *child) wait() int {
 	}
 }
 
-// reapOrphans waits for the processes that holdfast adopted, and that have ended: they would count as
-// members of their group.
+// reapOrphans reaps the adopted processes that have ended: unreaped, they count as members of their
+// group.
 func (c *child) reapOrphans() {
 	for c.adopts {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
@@ -187,10 +187,10 @@ func (c *child) reapOrphans() {
 	}
 }
 
-// stopWithCommand stops holdfast with its command, which sig has stopped, until the shell lets both
-// go on. In the background it leaves the terminal to whoever has it. If the shell has meanwhile
-// brought holdfast to the foreground, the command goes on, with the terminal if it had that. It
-// gets the terminal too, and goes on at once, if that is what it was stopped for.
+// stopWithCommand stops holdfast after sig has stopped its command, until the shell continues both.
+// If the shell brings holdfast to the foreground, the command gets the terminal back if it had it.
+// A command stopped for using the terminal gets it too, at once if holdfast has it. In the
+// background neither takes the terminal.
 func (c *child) stopWithCommand(sig syscall.Signal) {
 	wants := c.foreground || sig == syscall.SIGTTIN || sig == syscall.SIGTTOU
 	if !hasTerminal(c.tty) || !wants {
@@ -216,8 +216,8 @@ func giveTerminal(tty *os.File, group int) {
 	_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, group)
 }
 
-// signal sends a signal to the command and its group. One that may end them does so also if they
-// are stopped, as a command in the background that reads from the terminal.
+// signal sends a signal to the command's group, and continues it: a stopped one, such as a
+// background reader of the terminal, acts on the signal too.
 func (c *child) signal(sig os.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

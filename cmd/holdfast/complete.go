@@ -8,14 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Bounds of the scan that completes a name. A shell waits for it.
+// Bounds of the scan for completions. A shell waits for it.
 const (
 	completeTimeout = 500 * time.Millisecond
 	completeNames   = 100
 )
 
-// completeName completes the name of a lock that is held, as a shell asks. If it cannot, it
-// completes nothing.
+// completeName completes the name of a held lock for a shell. After an error it completes nothing.
 func (o *options) completeName(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -32,8 +31,8 @@ func (o *options) completeName(cmd *cobra.Command, args []string, begin string) 
 	}
 }
 
-// namesWith returns names that begin with a text, at the first node of a quorum, and whose keys may
-// hold locks. It leaves its connections to the end of the program.
+// namesWith returns names with a beginning, of keys that may hold locks, at the first node of a
+// quorum. Its connections end with the program.
 func (o *options) namesWith(ctx context.Context, cmd *cobra.Command, begin string) (names []string) {
 	if o.readEnvironment(cmd.Flags()) != nil {
 		return nil

@@ -126,7 +126,6 @@ func (o *options) harness(cred credentials) (conformance.Harness, error) {
 	if permits > 1 {
 		return conformance.Harness{}, errors.New("conformance chooses the permits itself: give --strategy semaphore:1")
 	}
-	// A case loses many replies, and waits for each.
 	h := conformance.Harness{
 		Name: name + " over " + o.client,
 		Dial: func(tb testing.TB, at drivertest.Target) (driver.Driver, error) {
@@ -163,13 +162,13 @@ func (o *options) harness(cred credentials) (conformance.Harness, error) {
 	return h, nil // without New the suite runs single
 }
 
-// resultJSON is what became of a case, in JSON.
+// resultJSON is the result of a case, in JSON.
 type resultJSON struct {
 	Case     string   `json:"case"`
 	Proves   string   `json:"proves"`
 	Result   string   `json:"result"` // "passed", "failed" or "left out"
 	LeftOut  string   `json:"leftOut,omitempty"`
-	Why      string   `json:"why,omitempty"` // of a case that failed
+	Why      string   `json:"why,omitempty"` // of a failed case
 	Failures []string `json:"failures,omitempty"`
 	Took     float64  `json:"took"` // in seconds
 }
@@ -185,7 +184,7 @@ func newResultJSON(r conformance.Result) resultJSON {
 	return j
 }
 
-// printResult prints what became of a case, for people on one line if it did not fail.
+// printResult prints the result of a case, for people on one line unless it failed.
 func printResult(w io.Writer, r conformance.Result, asJSON bool) error {
 	j := newResultJSON(r)
 	if asJSON {

@@ -26,10 +26,10 @@ import (
 // dialTimeout bounds how long a client connects to a server.
 const dialTimeout = 3 * time.Second
 
-// closeTimeout bounds how long close waits for clean-up. What remains expires.
+// closeTimeout bounds how long close waits for clean-up. The rest expires.
 const closeTimeout = time.Second
 
-// credentials say where a client connects, and what it logs in with.
+// credentials are the addresses of servers, and the login.
 type credentials struct {
 	target
 
@@ -37,24 +37,24 @@ type credentials struct {
 	sentinelPassword string
 }
 
-// A client connects with one of the Redis clients. For one server it returns at once, and connects
-// when it is used.
+// client connects by one of the Redis clients. For one server it returns at once, and connects when
+// it is used.
 type client func(credentials) (*server, error)
 
 var clients = map[string]client{"goredis": dialGoredis, "rueidis": dialRueidis, "redigo": dialRedigo, "valkey": dialValkey}
 
 func clientNames() []string { return slices.Sorted(maps.Keys(clients)) }
 
-// server is a connection to a target: one server, a Cluster, or the master that Sentinels know.
+// server is a connection to a target: one server, a Cluster, or the Sentinels' master.
 type server struct {
 	drv   driver.Driver
 	close func()
 }
 
-// connection has the servers that a command line names: one, or the nodes of a quorum.
+// connection has the servers of a command line: one, or the nodes of a quorum.
 type connection []*server
 
-// connect connects to the servers that the options name.
+// connect connects to the servers of the options.
 func (o *options) connect() (connection, error) {
 	all, err := o.credentials()
 	if err != nil {
@@ -63,8 +63,8 @@ func (o *options) connect() (connection, error) {
 	return o.connectTo(all)
 }
 
-// credentials returns where the options say to connect, and what to log in with. It reads files
-// once: what is in a pipe cannot be read again.
+// credentials returns the servers and logins of the options. It reads files once: a pipe cannot be
+// read again.
 func (o *options) credentials() ([]credentials, error) {
 	if o.servers != nil {
 		return o.servers, nil
@@ -111,7 +111,7 @@ func (o *options) connectTo(all []credentials) (connection, error) {
 }
 
 // dial connects with a client. Some clients connect to a Cluster and to Sentinels at once, with
-// timeouts of their own: it tries again for as long as patience lasts, and no longer.
+// timeouts of their own: dial tries again for as long as patience lasts, and no longer.
 func dial(connect client, cred credentials, patience time.Duration) (*server, error) {
 	type result struct {
 		s   *server
@@ -144,11 +144,11 @@ func dial(connect client, cred credentials, patience time.Duration) (*server, er
 	}
 }
 
-// errNotUsed is the error of a connection that a client opens before it is used.
+// errNotUsed is the error of a connection opened before the client is used.
 var errNotUsed = errors.New("the client is not used yet")
 
-// dialer returns the timeouts with which rueidis and valkey-go connect. They do not try again within
-// a command. So for one server the command has the time that it waits for an answer.
+// dialer returns the connect timeout of rueidis and valkey-go. They do not try again within a
+// command, so for one server it is the time allowed for an answer.
 func (cred credentials) dialer() net.Dialer {
 	if cred.kind == oneServer {
 		return net.Dialer{Timeout: answerTimeout}
@@ -156,9 +156,9 @@ func (cred credentials) dialer() net.Dialer {
 	return net.Dialer{Timeout: dialTimeout}
 }
 
-// dialWhenUsed returns the function with which rueidis and valkey-go open connections. They open one
-// when they are made, and would wait there for a server that does not answer. For one server, whose
-// client they return even so, that connection fails at once.
+// dialWhenUsed returns the dial function of rueidis and valkey-go. Their constructors open a
+// connection, and would wait for a silent server. For one server that connection fails at once:
+// they return a client even so.
 func (cred credentials) dialWhenUsed() func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	var made atomic.Bool
 	return func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
@@ -173,8 +173,8 @@ func (cred credentials) dialWhenUsed() func(context.Context, string, *net.Dialer
 	}
 }
 
-// close closes the drivers, which clean up, and the clients. It waits for that for up to
-// closeTimeout, whether the servers answer or not.
+// close closes the drivers, and so cleans up, and the clients. It waits for up to closeTimeout,
+// whether the servers answer or not.
 func (c connection) close() {
 	done := make(chan struct{}, len(c))
 	for _, s := range c {
@@ -225,7 +225,7 @@ func newStrategy(drv driver.Driver, name string, permits int, prefix string) (lo
 	}
 }
 
-// open connects, and returns a Locker that waits and renews, and learns of release. Its holds have the
+// open connects, and returns a Locker that waits, renews, and learns of release. Its holds have the
 // note of their time, unless note is nil.
 func (o *options) open(shared bool, note func(since time.Time) string) (locker.Locker, connection, error) {
 	name, permits, err := parseStrategy(o.strategy, shared)
@@ -249,10 +249,10 @@ func (o *options) open(shared bool, note func(since time.Time) string) (locker.L
 	return breakable{l, c, o.prefix}, c, nil
 }
 
-// acquire acquires a lock. It waits for a server that does not answer at first, for as long as
-// connect. If the lock is held, it calls onHeld and waits for the holder, and through outages,
-// until the MaxWait of req. With NoWait it does not wait for the holder. The error of a server that
-// did not answer says for how long it was tried.
+// acquire acquires a lock. If the server does not answer at first, it tries for up to connect. If
+// the lock is held, it calls onHeld and waits for the holder, and through outages, until the
+// MaxWait of req; with NoWait it does not wait. The error of an unanswered acquire has the time
+// tried.
 func acquire(
 	ctx context.Context, l locker.Locker, req locker.Request, connect time.Duration, onHeld func(error),
 ) (*locker.Lock, error) {
@@ -275,7 +275,7 @@ func acquire(
 			onHeld(err)
 			break
 		}
-		// An acquire that was answered after its lease had ended is worth another attempt as well.
+		// An acquire answered after its lease had ended is worth another attempt too.
 		if !driver.Transient(err) || errors.Is(err, locker.ErrInvalid) {
 			return nil, err
 		}

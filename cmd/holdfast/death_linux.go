@@ -10,6 +10,6 @@ import (
 // of the command are not killed.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// adoptOrphans makes holdfast the parent of processes whose parents end before them, and reports
-// whether it is. The first process of a container may never wait for those that end.
+// adoptOrphans makes holdfast the parent of orphans, and reports whether it is: the first process
+// of a container may never reap them.
 func adoptOrphans() bool { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil }

@@ -10,6 +10,6 @@ import (
 // dieWithParent does nothing: this system cannot kill a command when its parent dies.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// adoptOrphans reports whether holdfast becomes the parent of processes whose parents end before
-// them: here only as the first process of a container.
+// adoptOrphans reports whether holdfast becomes the parent of orphans: here only as the first
+// process of a container.
 func adoptOrphans() bool { return os.Getpid() == 1 }

@@ -21,24 +21,24 @@ var detectSource string
 
 var detectScript = driver.NewScript(strategySource + detectSource)
 
-// strategyNames are the strategies that keep a lock in one key.
+// strategyNames are the strategies of locks in one key.
 var strategyNames = []string{"single", "reentrant", "rwhash", "semaphore"}
 
-// What strategy_of returns beside the name of a strategy.
+// Replies of strategy_of beside the name of a strategy.
 const (
 	anyString    = "string" // not of our form: another library's lock, or no lock
-	otherPrefix  = '!'      // before what the key holds, which is no lock
+	otherPrefix  = '!'      // before the key's content, not a lock
 	deniedPrefix = '-'      // before the server's error
 )
 
 // detector shows and ends the holds of any strategy at one server. It finds the strategy of a name
-// by what the key holds. It acquires nothing.
+// by the content of its key. It acquires nothing.
 type detector struct {
 	drv        driver.Driver
 	prefix     string
 	strategies map[string]locker.Locker
 
-	found atomic.Pointer[string] // the strategy of the lock that was asked for last
+	found atomic.Pointer[string] // strategy of the last lock asked for
 }
 
 var (
@@ -64,11 +64,11 @@ func (*detector) Acquire(context.Context, locker.Request) (*locker.Lock, error) 
 	return nil, errors.ErrUnsupported
 }
 
-// Unwrap returns one of the strategies, by which a quorum finds the address of the server.
+// Unwrap returns one of the strategies: a quorum finds the server's address by it.
 func (d *detector) Unwrap() locker.Locker { return d.strategies["single"] }
 
-// Inspect implements locker.Inspector. A string is shown even if it is no lock of ours: it may be
-// that of another library.
+// Inspect implements locker.Inspector. It shows a string even if it is no lock of ours: it may be
+// another library's.
 func (d *detector) Inspect(ctx context.Context, name string) (state locker.State, err error) {
 	err = d.ask(ctx, name, func(ctx context.Context, strategy string) error {
 		inspector, _ := locker.As[locker.Inspector](d.strategies[strategy])
@@ -93,8 +93,7 @@ func (d *detector) FindHolds(ctx context.Context, name string) (state locker.Sta
 	return state, end, err
 }
 
-// ask calls do with the strategy of a name, and again if do finds that another one has taken the
-// key meanwhile.
+// ask calls do with the strategy of a name, and again if another one has taken the key meanwhile.
 func (d *detector) ask(ctx context.Context, name string, do func(context.Context, string) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -128,7 +127,7 @@ func (d *detector) detect(ctx context.Context, name string) (string, error) {
 	return strategyFound(key, found)
 }
 
-// nameServer adds to the error of a command that took too long which server did not answer.
+// nameServer adds the server's address to the error of a command without an answer in time.
 func nameServer(drv driver.Driver, err error) error {
 	if addr := drv.Info().Address; addr != "" && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer from %s in %v: %w", addr, answerTimeout, err)
@@ -136,7 +135,7 @@ func nameServer(drv driver.Driver, err error) error {
 	return err
 }
 
-// strategyFound returns the strategy in a reply of strategy_of, or the error that it has.
+// strategyFound returns the strategy in a reply of strategy_of, or its error.
 func strategyFound(key, found string) (string, error) {
 	switch {
 	case found == "":
@@ -151,8 +150,8 @@ func strategyFound(key, found string) (string, error) {
 	return "", fmt.Errorf("key %q: unexpected reply %q", key, found)
 }
 
-// noLock reports whether err says that the key holds no lock of the strategy that was asked, or
-// cannot hold one.
+// noLock reports whether err means: the key holds no lock of the strategy asked, or cannot hold
+// one.
 func noLock(err error) bool {
 	return errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrInvalid) || driver.CodeOf(err) == "WRONGTYPE"
 }
@@ -161,14 +160,14 @@ func noLock(err error) bool {
 type inspector struct {
 	locker.Locker
 
-	given     string // the strategy that the options name
+	given     string // strategy named by the options
 	detectors []*detector
 }
 
 // Unwrap returns the Locker.
 func (i *inspector) Unwrap() locker.Locker { return i.Locker }
 
-// shown returns the state of the lock that was asked for last, with its strategy.
+// shown adds the strategy of the last lock asked for to its state.
 func (i *inspector) shown(s locker.State) shown {
 	strategy := i.given
 	for _, d := range i.detectors {
@@ -179,8 +178,7 @@ func (i *inspector) shown(s locker.State) shown {
 	return shown{s, strategy}
 }
 
-// openInspector connects, and returns a Locker that shows and ends holds: of the strategy that the
-// options name, else of any.
+// openInspector connects, and returns an inspector of the options' strategy, else of any.
 func (o *options) openInspector() (*inspector, connection, error) {
 	name, permits, err := parseStrategy(o.strategy, false)
 	if err != nil {
@@ -204,7 +202,7 @@ func (o *options) openInspector() (*inspector, connection, error) {
 	return i, c, nil
 }
 
-// inspector returns a Locker that shows and ends the holds of any strategy.
+// inspector returns an inspector of any strategy.
 func (c connection) inspector(prefix string) (*inspector, error) {
 	i := &inspector{}
 	var nodes []locker.Locker

@@ -11,12 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// errorText returns what is printed for err, with which a command ended. It begins with the
-// program's name.
+// errorText returns the text to print for the error of a command, with the program's name first.
 func errorText(command string, err error) string { return "holdfast: " + explain(command, err) }
 
-// explain returns the text of err in the words of the command line, without the program's name: what
-// the user typed, not what the library calls it.
+// explain returns the text of err without the program's name, in the words of the command line, not
+// in the library's.
 func explain(command string, err error) string {
 	if text := argumentText(err); text != "" {
 		return text
@@ -29,7 +28,7 @@ func explain(command string, err error) string {
 	return explainLogin(text, err)
 }
 
-// argumentText returns the text of an argument that the library refuses, or "" if err is none.
+// argumentText returns the text of an argument refused by the library, or "" for another error.
 func argumentText(err error) string {
 	invalid, ok := errors.AsType[*locker.InvalidError](err)
 	if !ok {
@@ -49,8 +48,8 @@ func argumentText(err error) string {
 	return fmt.Sprintf("%s: %s; want %s", flag, invalid.Got, allowed)
 }
 
-// explainLogin says in a text that the server refused the login, if it did. Such an error comes from
-// the connection, or as the reply to the first command.
+// explainLogin names a refused login in text. The refusal comes from the connection, or as the
+// reply to the first command.
 func explainLogin(text string, err error) string {
 	reply, ok := errors.AsType[*driver.ServerError](err)
 	if !ok || !refusedLogin(err) {
@@ -66,15 +65,15 @@ func explainLogin(text string, err error) string {
 	return text
 }
 
-// takes returns a check of the number of arguments. what says in words how many a command takes.
-func takes(least, most int, what string) cobra.PositionalArgs {
+// takes returns a check of the number of arguments. number has it in words.
+func takes(least, most int, number string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
 			got := "none was given"
 			if len(args) > 0 {
 				got = fmt.Sprintf("%d were given: %q", len(args), args)
 			}
-			return fmt.Errorf("%s takes %s, and %s", cmd.Name(), what, got)
+			return fmt.Errorf("%s takes %s, and %s", cmd.Name(), number, got)
 		}
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// newGoredis makes a client of go-redis, which connects when it is used.
+// newGoredis makes a client of go-redis. It connects when it is used.
 func newGoredis(cred credentials) redis.UniversalClient {
 	switch cred.kind {
 	case cluster:

@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// probeTimeout bounds how long servers that did not answer are probed.
+// probeTimeout bounds the probe of silent servers.
 const probeTimeout = time.Second
 
-// hint returns what to correct in the arguments, or in the URLs of servers, after err, or "" if that is
-// not known.
+// hint returns a correction of the arguments, or of the URLs of servers, after err, or "" if none
+// is known.
 func hint(ctx context.Context, err error, servers ...credentials) string {
 	switch {
 	case err == nil || len(servers) == 0:
@@ -59,7 +59,7 @@ func hint(ctx context.Context, err error, servers ...credentials) string {
 	return <-hints
 }
 
-// loginAdvice returns what to do about servers one of which refused the login.
+// loginAdvice returns the advice after one of the servers refused the login.
 func loginAdvice(servers []credentials) string {
 	without := func(c credentials) bool { return c.password == "" }
 	sentinels := func(c credentials) bool { return c.kind == sentinel }
@@ -73,7 +73,7 @@ func loginAdvice(servers []credentials) string {
 	return advice
 }
 
-// certificateAdvice returns what to do about a certificate that has been refused, or "".
+// certificateAdvice returns the advice after a refused certificate, or "".
 func certificateAdvice(err error) string {
 	if named, ok := errors.AsType[x509.HostnameError](err); ok && named.Certificate != nil {
 		names := slices.Clone(named.Certificate.DNSNames)
@@ -89,9 +89,9 @@ func certificateAdvice(err error) string {
 	return ""
 }
 
-// probe returns what to correct in the URL if the server answers with TLS and the URL is without, or
-// the other way round. It sends no password. Anyone on the way can answer without TLS, so that is no
-// reason to do without.
+// probe returns a correction of the URL if the server answers with TLS and the URL is without, or
+// the other way round. It sends no password. An answer without TLS is no reason to do without:
+// anyone on the way can give it.
 func probe(ctx context.Context, cred credentials, addr string) string {
 	switch {
 	case cred.network != "tcp":

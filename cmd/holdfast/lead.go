@@ -37,7 +37,7 @@ term to term. Exit statuses and signals are those of run.`,
 		ValidArgsFunction: o.completeName,
 	}
 	f.register(cmd)
-	_ = cmd.Flags().MarkHidden("on-lost") // a command that goes on would not be the leader's
+	_ = cmd.Flags().MarkHidden("on-lost") // without the lead the command must not go on
 	_ = cmd.Flags().MarkHidden("connect-timeout")
 	return cmd
 }
@@ -109,8 +109,8 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 	return withStatus(err)
 }
 
-// reportOutage returns a copy of ctx whose acquires report on standard error that no server can be
-// reached: once, until one answers again.
+// reportOutage returns a copy of ctx. Acquires with it report an outage on standard error: once,
+// until a server answers again.
 func reportOutage(ctx context.Context) context.Context {
 	var failing atomic.Bool
 	return locktrace.With(ctx, &locktrace.Trace{Attempt: func(_ context.Context, info locktrace.AttemptInfo) {

@@ -66,7 +66,7 @@ func patternOf(args []string) string {
 	return "*"
 }
 
-// list prints the locks that are held.
+// list prints the held locks.
 func (o *options) list(ctx context.Context, pattern string, asJSON bool) error {
 	l, err := o.newListing(pattern)
 	if err != nil {
@@ -132,7 +132,7 @@ func (l *listing) progress() string {
 	return fmt.Sprintf("scanned about %d keys, %d locks", l.steps.Load()*scanStep, l.locks.Load())
 }
 
-// scan shows all locks that are held.
+// scan shows all held locks.
 func (l *listing) scan(ctx context.Context) error {
 	if len(l.c) > 1 {
 		return l.scanQuorum(ctx)
@@ -140,8 +140,8 @@ func (l *listing) scan(ctx context.Context) error {
 	return l.scanNode(ctx, 0, func(name string, s shown) error { return l.show(listed{name: name, shown: s}) })
 }
 
-// scanQuorum shows the locks that are held at any node, with the state that a quorum of them agrees on. A
-// minority of nodes may fail.
+// scanQuorum shows the locks held at any node, with the state at the quorum. A minority of nodes may
+// fail.
 func (l *listing) scanQuorum(ctx context.Context) error {
 	at, failed := map[string][]int{}, 0
 	for i, node := range l.all {
@@ -262,7 +262,7 @@ func (t target) label() string {
 	return label
 }
 
-// patternEscaper escapes what is special in a pattern of SCAN.
+// patternEscaper escapes the special characters of a SCAN pattern.
 var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // scanAll calls found for each name whose key may hold a lock, and step after each step.
@@ -291,7 +291,7 @@ func scanAll(ctx context.Context, drv driver.Driver, prefix, pattern string, fou
 	return nil
 }
 
-// evalTexts runs a script that has no keys, and returns the texts that it replies: at least one.
+// evalTexts runs a script without keys, and returns the texts of its reply: at least one.
 func evalTexts(ctx context.Context, drv driver.Driver, script *driver.Script, args ...string) (texts []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -51,7 +51,7 @@ func execute(args []string) int {
 	return status
 }
 
-// seeHelp returns how a command is used, and where its flags are described.
+// seeHelp returns the usage of a command, and its help command.
 func seeHelp(cmd *cobra.Command) string {
 	if !cmd.HasParent() {
 		return "See: holdfast help"
@@ -87,7 +87,7 @@ HOLDFAST_URL: never from an argument, which every user of the machine can read.`
 	return root
 }
 
-// version returns the version of the module that the program was built from: "(devel)" in a clone.
+// version returns the version of the program's module: "(devel)" in a clone.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// measurement is what a phase measured. Times are in seconds.
+// measurement is the result of a phase. Times are in seconds.
 type measurement struct {
 	Phase      string   `json:"phase"`
 	Goroutines int      `json:"goroutines"`
@@ -23,7 +23,7 @@ type measurement struct {
 	Histogram  []bucket `json:"histogram"`
 }
 
-// bucket counts what took less than a time, and at least that of the bucket before.
+// bucket counts the times less than Below, and not less than Below of the bucket before.
 type bucket struct {
 	Below float64 `json:"below"`
 	Count int     `json:"count"`
@@ -47,7 +47,7 @@ func percentile(sorted []time.Duration, p float64) float64 {
 }
 
 // histogram counts the sorted times between the limits 1, 2, 5, 10, 20, 50 ... microseconds, from
-// the first such bucket that has any to the last one.
+// the first bucket with any to the last.
 func histogram(sorted []time.Duration) (all []bucket) {
 	limit := time.Microsecond
 	for i := 0; len(sorted) > 0; i++ {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// options are the flags that all commands share.
+// options are the flags of all commands.
 type options struct {
 	url, nodes, client        string
 	strategy, prefix          string
@@ -26,11 +26,10 @@ type options struct {
 
 	urlArgument, nodesArgument bool // given as an argument, and not by the environment
 
-	servers []credentials // that credentials returned
+	servers []credentials // the result of credentials
 }
 
-// fromEnvironment are the flags that the environment may set, by a variable that is named like the
-// flag.
+// fromEnvironment are the flags with an environment variable of the same name.
 var fromEnvironment = []string{
 	"url", "nodes", "client", "strategy", "prefix", "password-file", "tls-ca", "tls-cert", "tls-key", "tls-name",
 }
@@ -57,7 +56,7 @@ func (o *options) register(root *cobra.Command) {
 	complete("strategy", "single", "reentrant", "rwhash", "semaphore:")
 }
 
-// readEnvironment sets the flags that are not among the arguments from the environment.
+// readEnvironment sets flags from the environment, except those among the arguments.
 func (o *options) readEnvironment(flags *pflag.FlagSet) error {
 	o.urlArgument, o.nodesArgument = flags.Changed("url"), flags.Changed("nodes")
 	if o.urlArgument && o.nodesArgument {
@@ -102,7 +101,7 @@ func (o *options) targets() ([]target, error) {
 	return all, nil
 }
 
-// password returns the password of the servers whose URL has none.
+// password returns the password for URLs without one.
 func (o *options) password() (string, error) {
 	if o.passwordFile == "" {
 		return os.Getenv("HOLDFAST_PASSWORD"), nil

@@ -11,12 +11,12 @@ import (
 	"unicode/utf16"
 )
 
-// stdout and stderr are what the program prints to. Names, notes and error texts are data of others:
-// a terminal must not obey what is in them.
+// stdout and stderr are the program's outputs. Names, notes and error texts are data of others: a
+// terminal must not obey them.
 var stdout, stderr io.Writer = escaper{os.Stdout}, escaper{os.Stderr}
 
-// escaper writes to w, with escapes for what a terminal may obey or not show. They are those of
-// JSON, in which such characters come inside of strings only.
+// escaper writes to w, with JSON's escapes for characters that a terminal may obey or not show. In
+// JSON such characters come inside of strings only.
 type escaper struct{ w io.Writer }
 
 // Write implements io.Writer. p has whole characters.
@@ -27,7 +27,7 @@ func (e escaper) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// escape returns s with escapes such as \u202e, and U+FFFD for what is not UTF-8.
+// escape returns s with escapes such as \u202e, and U+FFFD for invalid UTF-8.
 func escape(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -67,8 +67,8 @@ func printable(s string) string {
 	return s
 }
 
-// trimPrefix returns the text of an error without the program's name, and without the empty line of a
-// status that another error was joined with.
+// trimPrefix returns the text of an error without the program's name, and without the empty line of
+// a joined status.
 func trimPrefix(err error) string {
 	return strings.TrimPrefix(strings.TrimLeft(err.Error(), "\n"), "holdfast: ")
 }

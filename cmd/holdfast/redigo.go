@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
-// dialRedigo connects with redigo, which connects when it is used.
+// dialRedigo connects with redigo. The pool connects when it is used.
 func dialRedigo(cred credentials) (*server, error) {
 	options := []redis.DialOption{
 		redis.DialUsername(cred.user), redis.DialPassword(cred.password), redis.DialDatabase(cred.db),
@@ -67,7 +67,7 @@ func (cred credentials) sentinelPool(options []redis.DialOption) *redis.Pool {
 				redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(dialTimeout), redis.DialWriteTimeout(dialTimeout))
 		},
 	}
-	var one sync.Mutex // concurrent calls would read a list that they sort
+	var one sync.Mutex // MasterAddr sorts a shared list
 	masterAddr := func() (string, error) {
 		one.Lock()
 		defer one.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// commandFlags are the flags of a command that runs another one.
+// commandFlags are the flags of run and leader.
 type commandFlags struct {
 	ttl     time.Duration
 	grace   time.Duration
@@ -41,8 +41,8 @@ func (f *commandFlags) register(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("on-lost", cobra.FixedCompletions([]string{"kill", "warn"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check checks what the parser of flags and arguments does not, and returns the name and the command
-// to run. A name that begins with a dash is given as -- NAME -- COMMAND.
+// check makes the checks beyond those of the parser, and returns the name and the command to run. A
+// name with a leading dash is given as -- NAME -- COMMAND.
 func (f *commandFlags) check(cmd *cobra.Command, args []string) (name string, argv []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	if dash == 0 && len(args) > 1 && args[1] == "--" {
@@ -68,7 +68,7 @@ func (f *commandFlags) check(cmd *cobra.Command, args []string) (name string, ar
 	return name, argv, nil
 }
 
-// newNote returns a function that says who holds a lock: for which command, and since when.
+// newNote returns a function of a holder's note: user, host, process, begin and command.
 func newNote(argv []string) func(since time.Time) string {
 	name := "?"
 	if u, err := user.Current(); err == nil {
@@ -85,15 +85,14 @@ func newNote(argv []string) func(since time.Time) string {
 	}
 }
 
-// noted is a Locker whose attempts have the note of their time, if there is such a function: so a hold
-// says since when it is.
+// noted sets the note of each attempt, unless note is nil: so a hold has its begin in the note.
 type noted struct {
 	locker.Locker
 
 	note func(time.Time) string
 }
 
-// Unwrap returns the Locker without that.
+// Unwrap returns the wrapped Locker.
 func (n noted) Unwrap() locker.Locker { return n.Locker }
 
 // Acquire implements locker.Locker.
@@ -104,7 +103,7 @@ func (n noted) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, e
 	return n.Locker.Acquire(ctx, req)
 }
 
-// minTTL is the shortest lease that strategies grant.
+// minTTL is the shortest lease of the strategies.
 const minTTL = 3 * time.Millisecond
 
 type runFlags struct {
@@ -142,7 +141,7 @@ Exit status: that of the command, 128+n if signal n ended it, or
 				return err
 			}
 			if !cmd.Flags().Changed("ttl") {
-				f.ttl = 0 // the default, or --min-hold if that is longer
+				f.ttl = 0 // the default, or --min-hold if longer
 			}
 			if f.maxWait < 0 {
 				return fmt.Errorf("--max-wait %s: want 0 or more", f.maxWait)
@@ -224,7 +223,7 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 	return statusOnly(status)
 }
 
-// release releases the lock, and corrects the status if the release finds that it was lost.
+// release releases the lock, and corrects the status if the release finds it lost.
 func (f *runFlags) release(lock *locker.Lock, status *int) error {
 	reported := lock.Err() != nil
 	err := lock.Release(context.Background())
@@ -250,8 +249,8 @@ func lookPath(program string) (string, error) {
 	}
 }
 
-// environment returns the environment of a command. A token of a lock around it is left out, so
-// that a check of it fails.
+// environment returns the environment of a command. It leaves out the token of an outer lock: a
+// check of it fails.
 func environment(name string, fence int64) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -270,15 +269,15 @@ func hasName(variable, name string) bool {
 	return len(variable) > len(name) && variable[:len(name)] == name && variable[len(name)] == '='
 }
 
-// waitLine shows a person at a terminal why nothing happens: that run connects, who holds the lock,
-// and for how long it has waited.
+// waitLine shows a person at a terminal why nothing happens: run is connecting, or waiting for the
+// holder, and for how long.
 type waitLine struct {
 	*statusLine
 
 	contended atomic.Bool
 }
 
-// waitShown is the age of a wait from which on it is shown.
+// waitShown is the delay before a wait is shown.
 const waitShown = 500 * time.Millisecond
 
 // showWait begins to show the wait for a lock.
@@ -314,7 +313,7 @@ func warnf(format string, args ...any) {
 	_, _ = fmt.Fprintf(stderr, "holdfast: "+format+"\n", args...)
 }
 
-// start says which command to start.
+// start is a command to start.
 type start struct {
 	path string
 	argv []string
@@ -325,9 +324,9 @@ func (s start) command() *exec.Cmd {
 	return &exec.Cmd{Path: s.path, Args: s.argv, Env: s.env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 }
 
-// supervise runs a command until it ends, and returns its exit status. If lost is closed before,
-// it ends the command, unless onLost is "warn", and returns statusLost. An error means that the
-// command was not started.
+// supervise runs a command until it ends, and returns its exit status. If lost is closed before, it
+// ends the command, unless onLost is "warn", and returns statusLost. After an error the command was
+// not started.
 func (f *commandFlags) supervise(lost <-chan struct{}, cause func() error, signals *signals, s start) (int, error) {
 	child, err := startChild(s.command(), f.onLost == "kill")
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// signals are the signals that holdfast passes on.
+// signals receives the signals to pass on.
 type signals struct{ c chan os.Signal }
 
 func catchSignals() *signals {
 	s := &signals{make(chan os.Signal, 16)}
 	for _, sig := range passedOn {
-		if !signal.Ignored(sig) { // as SIGHUP under nohup, which the command is to ignore too
+		if !signal.Ignored(sig) { // such as SIGHUP by nohup: the command is to ignore it too
 			signal.Notify(s.c, sig)
 		}
 	}
@@ -25,8 +25,8 @@ func catchSignals() *signals {
 
 func (s *signals) stop() { signal.Stop(s.c) }
 
-// interrupting returns a copy of ctx that ends at a signal that would end the program. The function
-// that it returns ends it as well, and returns the signal, or nil if there was none.
+// interrupting returns a copy of ctx that ends at a signal, and a function to end it. The function
+// returns the signal, or nil if there was none.
 func (s *signals) interrupting(ctx context.Context) (context.Context, func() os.Signal) {
 	ctx, cancel := context.WithCancel(ctx)
 	got := make(chan os.Signal)
@@ -42,12 +42,12 @@ func (s *signals) interrupting(ctx context.Context) (context.Context, func() os.
 	return ctx, func() os.Signal { cancel(); return <-got }
 }
 
-// signalError is the cause of a run that a signal ended.
+// signalError is the cause of a run ended by a signal.
 type signalError struct{ sig os.Signal }
 
 func (e *signalError) Error() string { return e.sig.String() }
 
-// untilSignal returns a copy of ctx that SIGINT, SIGTERM or SIGHUP ends, with a signalError as its
+// untilSignal returns a copy of ctx, ended by SIGINT, SIGTERM or SIGHUP with a signalError as its
 // cause.
 func untilSignal(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 1)
@@ -67,7 +67,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelCauseFunc)
 	return ctx, cancel
 }
 
-// runError returns the error of a run: that of the signal that ended it, or err.
+// runError returns the error of a run: its signal's if one ended it, else err.
 func runError(ctx context.Context, err error) error {
 	if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
 		return statusOnly(statusSignal + signalNumber(by.sig))

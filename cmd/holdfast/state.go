@@ -15,8 +15,7 @@ func jsonFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON, one value per line")
 }
 
-// shown is what the commands show of a lock: its state, and the strategy of its key, "" if that is
-// not known.
+// shown is a lock for output: its state, and the strategy of its key, "" if unknown.
 type shown struct {
 	locker.State
 
@@ -39,7 +38,7 @@ type lockJSON struct {
 	Free     *int    `json:"free,omitempty"` // of a semaphore
 	Waiters  int     `json:"waiters"`        // -1: not known
 
-	Nodes     []string `json:"nodes,omitempty"`     // of a quorum, that hold it
+	Nodes     []string `json:"nodes,omitempty"`     // of a quorum: those holding it
 	Undecided bool     `json:"undecided,omitempty"` // too few nodes of a quorum answered: Held is not known
 }
 
@@ -69,7 +68,8 @@ func printState(w io.Writer, name string, s shown, asJSON bool) error {
 	return printed(err)
 }
 
-// printEnded prints what release ended: the state of the lock before. Another may hold it by now.
+// printEnded prints the holds ended by release: the state of the lock before. Another may hold it
+// by now.
 func printEnded(w io.Writer, name string, before shown, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, struct {
@@ -123,7 +123,7 @@ func waiting(s shown) string {
 	return fmt.Sprintf(", %d waiting", s.Waiters)
 }
 
-// strategy says of which strategy a lock is.
+// strategy names the strategy of a lock.
 func strategy(s shown) string {
 	switch s.strategy {
 	case "":

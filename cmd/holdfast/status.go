@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// The exit statuses of holdfast itself. Those from 64 to 77 are those of sysexits.h. The status of
-// a command is passed on; 128+n means that signal n ended it. check has 1 for a problem and 2 for a
-// warning, conformance 1 for a case that failed.
+// Exit statuses of holdfast itself. Those from 64 to 77 are those of sysexits.h. The status of a
+// command is passed on, as 128+n if signal n ended it. check has 1 for a problem and 2 for a
+// warning, conformance 1 for a failed case.
 const (
 	statusFree        = 1   // who, release: nobody holds the lock
 	statusUsage       = 64  // EX_USAGE: the arguments are wrong
@@ -24,7 +24,7 @@ const (
 	statusSignal      = 128 // and the number of the signal
 )
 
-// statusError is an error with the exit status that it leads to. Without Err nothing is printed.
+// statusError is an error with its exit status. Without err nothing is printed.
 type statusError struct {
 	status int
 	err    error
@@ -39,7 +39,7 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-// statusOnly returns an error that ends the program with that status and prints nothing.
+// statusOnly returns an error with a status and no text, or nil for status 0.
 func statusOnly(status int) error {
 	if status == 0 {
 		return nil
@@ -74,8 +74,9 @@ func operationStatus(err error) int {
 	}
 }
 
-// refusedLogin reports whether the server refused the login. Clients return that as an error of the
-// connection, which is no [driver.ServerError]. A server without a login does not read long commands.
+// refusedLogin reports whether the server refused the login. Clients return a refusal as an error
+// of the connection, not as a [driver.ServerError]. A server does not read long commands before the
+// login.
 func refusedLogin(err error) bool {
 	for _, text := range []string{"WRONGPASS", "NOAUTH", "Protocol error: unauthenticated"} {
 		if strings.Contains(err.Error(), text) {
@@ -85,8 +86,8 @@ func refusedLogin(err error) bool {
 	return false
 }
 
-// statusOf returns the exit status for err, with which the command line ended. An error without a
-// status is one of the arguments.
+// statusOf returns the exit status for the error of the command line. An error without a status is
+// one of the arguments.
 func statusOf(err error) int {
 	var status *statusError
 	switch {

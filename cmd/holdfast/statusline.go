@@ -10,11 +10,11 @@ import (
 	"golang.org/x/term"
 )
 
-// redrawEvery is the interval at which a status line is drawn again.
+// redrawEvery is the redraw interval of a status line.
 const redrawEvery = 100 * time.Millisecond
 
-// statusLine is the last line of a terminal, which is drawn again and again. Elsewhere than at a
-// terminal, and in the background of one, it shows nothing.
+// statusLine is the last line of a terminal, redrawn periodically. Elsewhere than at a terminal,
+// and in the background of one, it shows nothing.
 type statusLine struct {
 	file    *os.File
 	text    func() string // "": show nothing
@@ -83,7 +83,7 @@ func (l *statusLine) erase() {
 	}
 }
 
-// above calls do, which prints whole lines, with the status line out of the way.
+// above erases the status line and calls do to print whole lines.
 func (l *statusLine) above(do func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

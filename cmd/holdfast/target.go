@@ -19,12 +19,12 @@ const (
 	sentinel
 )
 
-// target is what a URL says: where the servers are, and who logs in there.
+// target is the content of a URL: the servers, and the login.
 type target struct {
 	kind           kind
 	network        string   // "tcp" or "unix"
 	addrs          []string // "host:port", or the path of a socket
-	master         string   // the name of the master, which Sentinels know
+	master         string   // the master's name at the Sentinels
 	user, password string
 	db             int
 	tls            bool
@@ -37,7 +37,7 @@ var errPasswordInArgument = errors.New("the URL in the arguments has a password,
 	"put the URL into HOLDFAST_URL or HOLDFAST_NODES, or the password into HOLDFAST_PASSWORD or a file named by --password-file")
 
 // parseTarget parses the URL of a server, of a Cluster or of Sentinels. Its errors do not repeat
-// raw, which may have a password.
+// raw: it may have a password.
 func parseTarget(raw string) (target, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {

@@ -13,13 +13,13 @@ import (
 // throwawayTTL ends a lock whose removal failed.
 const throwawayTTL = 20 * time.Second
 
-// throwaway returns a name that nobody else uses.
+// throwaway returns a name unused by others.
 func throwaway(begin string) string { return begin + lease.NewToken() }
 
 var removeScript = driver.NewScript(`return redis.call('DEL', KEYS[1])`)
 
-// removeKeys removes what a lock that nobody holds any more has left: the counter of its fencing
-// tokens, which would live for long.
+// removeKeys removes the keys of a free lock. The counter of its fencing tokens would live for
+// long.
 func removeKeys(c connection, key string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
@@ -33,8 +33,7 @@ func removeKeys(c connection, key string) error {
 	var unreachable error
 	for _, s := range c {
 		for _, k := range keys {
-			// A key that the user may not remove is none that the user could write, nor is one of another
-			// node of a Cluster.
+			// A key forbidden to the user, or of another node of a Cluster, has not been written.
 			if _, err := s.drv.Eval(ctx, removeScript, []string{k}, nil); driver.Transient(err) && driver.CodeOf(err) != "MOVED" {
 				unreachable = fmt.Errorf("the key %s may be left: %w", strconv.Quote(k), err)
 			}

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// waiter is a request that waits in the background.
+// waiter is a request in the background.
 type waiter struct {
 	got        chan acquired
 	subscribed chan bool
-	by         locktrace.WakeReason // what woke it last; valid once got has a value
+	by         locktrace.WakeReason // the last wake-up; valid once got has a value
 }
 
 type acquired struct {

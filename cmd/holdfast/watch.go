@@ -124,7 +124,7 @@ func handOvers(n int) string {
 	}
 }
 
-// succession counts the holds that followed the first one that was seen.
+// succession counts the holds after the first one seen.
 type succession struct {
 	n    int
 	seen bool         // a hold was seen
@@ -147,13 +147,13 @@ func (c *succession) update(s locker.State) int {
 	return c.n
 }
 
-// otherHold reports whether two states show different holds. Holds without an owner, which run has
-// by default, differ by their notes and fencing tokens.
+// otherHold reports whether two states show different holds. Holds without an owner, run's default,
+// differ by their notes and fencing tokens.
 func otherHold(a, b locker.State) bool {
 	return a.Owner != b.Owner || a.Owner == "" && (a.Note != b.Note || a.Fence != b.Fence)
 }
 
-// polls is a Locker that remembers the last answers of Inspect, by which locker.Watch polls.
+// polls is the Locker of locker.Watch, and remembers the last answer of Inspect.
 type polls struct {
 	locker.Locker
 
@@ -189,7 +189,7 @@ func (p *polls) text(now time.Time) string {
 	return statusText(p.state, now.Sub(p.at), p.at.IsZero(), p.failing, p.handOvers)
 }
 
-// statusText returns the status line for a state that was seen some time ago.
+// statusText returns the status line for a state of some time ago.
 func statusText(s locker.State, ago time.Duration, unknown, failing bool, followers int) string {
 	if unknown {
 		return ""

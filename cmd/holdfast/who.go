@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// answerTimeout bounds how long a command that only asks waits for an answer.
+// answerTimeout bounds the wait for an answer.
 const answerTimeout = 5 * time.Second
 
 func newWho(o *options) *cobra.Command {
