@@ -14,7 +14,7 @@ import (
 type testCase struct {
 	name     string
 	contract int    // its number in docs/contracts.md; or fencing, or minimumHold
-	why      string // in one sentence what would go wrong otherwise
+	why      string // the harm to users otherwise, in one sentence
 	on       []suite.Kind
 	own      bool                    // it restarts, freezes or reconfigures the server: it gets one of its own
 	quorum   bool                    // it runs on five independent servers
@@ -25,13 +25,13 @@ type testCase struct {
 	run      func(*caseT)
 }
 
-// The contracts of the paragraphs on fencing tokens and on the minimum hold, which have no number.
+// The contracts without a number: the paragraphs on fencing tokens and on the minimum hold.
 const (
 	fencing     = 15
 	minimumHold = 16
 )
 
-// caseT is what a case works with.
+// caseT is a test of one case.
 type caseT struct {
 	*suite.T
 	h *Harness
@@ -60,7 +60,7 @@ func (c *testCase) applies(h *Harness) bool {
 	return c.can == nil || c.can(can)
 }
 
-// proves says what c proves.
+// proves names the contract of c.
 func (c *testCase) proves() string {
 	switch c.contract {
 	case fencing:
@@ -71,7 +71,7 @@ func (c *testCase) proves() string {
 	return fmt.Sprintf("contract %d", c.contract)
 }
 
-// suite returns the cases that the strategy of h must pass, and what they run on.
+// suite returns the cases for the strategy of h, and their servers.
 func (h *Harness) suite() *suite.Suite {
 	s := &suite.Suite{Name: h.Name, Lacks: h.Lacks, On: h.On}
 	if h.Dial != nil {

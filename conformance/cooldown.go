@@ -16,7 +16,7 @@ type cooled struct {
 	coolDown time.Duration
 }
 
-// Unwrap lets locker.As find what the strategy implements.
+// Unwrap gives locker.As access to the strategy.
 func (c cooled) Unwrap() locker.Locker { return c.Locker }
 
 // Acquire implements locker.Locker.
@@ -52,7 +52,7 @@ func (c cooled) FindHolds(ctx context.Context, name string) (locker.State, func(
 	}, err
 }
 
-// cool waits, after a release that ended with err, until the name is free.
+// cool waits until the name is free, after a release without an error.
 func (c cooled) cool(err error) error {
 	if err != nil {
 		return err

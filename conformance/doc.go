@@ -11,13 +11,13 @@
 //		})
 //	}
 //
-// Without New, the suite runs strategies/single, and strategies/redlock over five servers: that
-// tests an adapter with whole locks. Package drivertest is the suite for adapters, and documents
-// which servers are started and how to run one case. Quorums of real servers run only with
+// Without New, the suite tests an adapter with whole locks: strategies/single, and
+// strategies/redlock over five servers. Package drivertest is the suite for adapters, and documents
+// the servers to be started and how to run one case. Quorums of real servers run only with
 // HOLDFAST_TEST=full in the environment.
 //
-// [RunAt] runs the cases without go test, on a server that is given and that others use too. The
-// program cmd/holdfast does that.
+// [RunAt] runs the cases without go test, on an existing server that others may use. The program
+// cmd/holdfast calls it.
 //
 // # How to read a case
 //
@@ -29,22 +29,22 @@
 //		run: renewNeverShortens,
 //	},
 //
-// name is the name of the subtest, below the kind of server. contract is the number of the contract
-// that the case proves. why says what would go wrong for users; it is logged when the case fails.
-// on lists the kinds of servers, needs lists the features of the adapter, and can lists the
-// capabilities of the strategy that the case requires. With own, the case gets a server of its own.
-// With quorum, it runs on five independent servers.
+// name is the name of the subtest, below the kind of server. contract is its number in
+// [docs/contracts.md]. why is the harm to users otherwise; it is logged when the case fails. on
+// lists the kinds of servers, needs the required features of the adapter, and can selects the
+// strategies by their capabilities. With own, the case gets a server of its own. With quorum, it
+// runs on five independent servers.
 //
-// The function gets a caseT, which is a test with one server and the means to connect to it.
-// t.direct() makes the lock under test over a client of its own, t.behind() makes it behind a proxy
-// that drops, cuts or holds back single requests and replies, t.acquire(...) acquires or fails, and
-// t.contended(...) demands that another holder is found. A case asserts what the server executed,
-// whatever the lock reports. When it is over, no subscription, no connection and no key of a lock
-// but its fence counter may be left.
+// The function gets a caseT: a test with one server and the means to connect to it. t.direct() makes
+// the lock under test over a client of its own, t.behind() makes it behind a proxy that drops, cuts
+// or holds back single requests and replies, t.acquire(...) acquires or fails, and t.contended(...)
+// demands another holder. A case asserts the commands executed by the server, whatever the lock
+// reports. When it is over, no subscription, no connection and no key of a lock but its fence
+// counter may be left.
 //
 // lock_*.go has the contracts of a lock, and quorum*.go those of a quorum. *_tools.go has the
-// methods of caseT; those that it shares with drivertest are in internal/suite. mutant_*_test.go
-// runs the suite on flawed algorithms, and names the cases that must fail on each.
+// methods of caseT, and internal/suite those shared with drivertest. mutant_*_test.go runs the suite
+// on flawed algorithms, and names the cases that must fail on each.
 //
 // [docs/contracts.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/contracts.md
 package conformance

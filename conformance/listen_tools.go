@@ -45,7 +45,7 @@ func (t *caseT) listenAt(addr string, channels ...string) *listener {
 	return l
 }
 
-// listenFor subscribes to channels of a lock on the node that has it, also to what SPUBLISH sends.
+// listenFor subscribes to channels of a lock on the lock's node, also to messages of SPUBLISH.
 func (t *caseT) listenFor(name string, channels ...string) *listener {
 	t.Helper()
 	addr := t.Server.Target.Addrs[0]

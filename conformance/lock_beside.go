@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// Cases for a hold beside others of its name, and for what an operation must leave as it is.
+// Cases for a hold beside others of its name, and for fields that an operation must not change.
 var besideCases = []testCase{
 	{
 		name: "a hold that ended stays ended beside others", contract: 9, on: suite.OnlyMemory, can: severalHold,
@@ -75,10 +75,10 @@ var besideCases = []testCase{
 	},
 }
 
-// severalHold selects the strategies of which several holds of a name may last at once.
+// severalHold selects the strategies with several holds of a name at once.
 func severalHold(c Capabilities) bool { return (c.Shared || c.Reentrant) && !c.Renews }
 
-// beside returns a request of a hold that can last beside others of the same kind.
+// beside returns a request of a hold beside others of the same kind.
 func (t *caseT) beside(name string, ttl time.Duration) locker.Request {
 	req := locker.Request{Name: name, TTL: ttl, Owner: "me", Fenced: true}
 	if t.h.Can.Shared {
@@ -280,7 +280,7 @@ func resumeChangesTheNote(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.Key()
 	lock := t.acquire(a, locker.Request{Name: name, TTL: long, Owner: "me", Note: "mine"})
 	if errors.Is(lock.SetNote(t.Ctx, "mine"), errors.ErrUnsupported) {
-		return // notes that change are optional
+		return // changing a note is optional
 	}
 	resumed, err := b.Acquire(t.Ctx, locker.Request{Name: name, Resume: lock.Handle(), Note: "taken over"})
 	t.OK(err, "Resume with a note")

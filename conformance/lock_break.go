@@ -55,8 +55,8 @@ var breakCases = []testCase{
 	},
 }
 
-// breaks calls Break, which must succeed, and returns what it ended. ok is false if the strategy
-// does without it.
+// breaks demands that Break succeeds, and returns the ended state. ok is false if the strategy
+// lacks Break.
 func (t *caseT) breaks(l locker.Locker, name string) (state locker.State, ok bool) {
 	t.Helper()
 	state, err := locker.Break(t.Ctx, unwrap(l), name)
@@ -70,7 +70,7 @@ func (t *caseT) breaks(l locker.Locker, name string) (state locker.State, ok boo
 	return state, true
 }
 
-// nothingToBreak demands that Break finds no hold.
+// nothingToBreak demands that Break returns ErrNotHeld.
 func (t *caseT) nothingToBreak(l locker.Locker, name string) {
 	t.Helper()
 	_, err := locker.Break(t.Ctx, unwrap(l), name)
@@ -78,7 +78,7 @@ func (t *caseT) nothingToBreak(l locker.Locker, name string) {
 	t.isNot(err, locker.ErrLost, "Break of a name that is free")
 }
 
-// broken demands that the holders of locks learn that Break ended them.
+// broken demands that the holders of locks learn of Break.
 func (t *caseT) broken(locks ...*locker.Lock) {
 	t.Helper()
 	for _, lock := range locks {

@@ -54,7 +54,7 @@ func closeEndsWaits(t *caseT) {
 	t.held(held)
 }
 
-// waitAndFail is waitAs for an acquire that fails. The error arrives on the channel.
+// waitAndFail is waitAs for a failing acquire. The error arrives on the channel.
 func (t *caseT) waitAndFail(l locker.Locker, req locker.Request, match func(locktrace.WaitingInfo) bool) <-chan error {
 	t.Helper()
 	waiting := make(chan struct{}, 1)
@@ -71,7 +71,7 @@ func (t *caseT) waitAndFail(l locker.Locker, req locker.Request, match func(lock
 	return result
 }
 
-// closeReleasesSeveral closes the driver of a call that waits for the last of its names.
+// closeReleasesSeveral closes the driver during a call's wait for the last of its names.
 func closeReleasesSeveral(t *caseT) {
 	names := t.keys(4)
 	held := t.acquire(t.direct(), locker.Request{Name: names[3], TTL: long})
@@ -94,8 +94,8 @@ func closeReleasesSeveral(t *caseT) {
 	t.held(held)
 }
 
-// closeUndoesQuorum closes the driver of a node that has granted its lock, while others keep the
-// attempt waiting.
+// closeUndoesQuorum closes the driver of a node that has granted its lock, while the attempt waits
+// for others.
 func closeUndoesQuorum(t *caseT) {
 	var drivers []driver.Driver
 	var nodes []locker.Locker

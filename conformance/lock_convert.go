@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// Cases for strategies that convert a hold between shared and exclusive, and that starve neither
-// readers nor writers.
+// Cases for strategies with conversion between shared and exclusive, without starvation of readers
+// or writers.
 var convertCases = []testCase{
 	{
 		name: "a downgrade lets no writer in", contract: 1, on: suite.WithoutSentinel, can: converts,
@@ -77,7 +77,7 @@ var convertCases = []testCase{
 	},
 }
 
-// reader and writer return requests for a shared and an exclusive lock that outlast the case.
+// reader and writer return requests for a shared and an exclusive lock, with the TTL long.
 func reader(name string) locker.Request {
 	return locker.Request{Name: name, TTL: long, Mode: locker.Shared}
 }

@@ -77,7 +77,7 @@ func tokensIncrease(t *caseT) {
 		t.Errorf("a lock that asked for no token has %d; want 0, so that a check by it fails closed", plain.Fence())
 	}
 	t.OK(plain.Release(t.Ctx), "Release")
-	// A tenure that expires counts as well.
+	// An expired tenure counts as well.
 	expired := t.acquire(a, locker.Request{Name: name, TTL: long, Fenced: true})
 	t.Do(name, "DEL", name)
 	if expired.Fence() <= last {
@@ -143,7 +143,7 @@ func tokensOutliveFlush(t *caseT) {
 func counterAheadCountsOn(t *caseT) {
 	l := t.direct()
 	for _, ahead := range []int64{
-		time.Now().Add(24 * time.Hour).UnixMicro(), 1<<53 - 1000, // the last that Lua counts exactly
+		time.Now().Add(24 * time.Hour).UnixMicro(), 1<<53 - 1000, // near Lua's largest exact integer
 	} {
 		name := t.Key()
 		t.Do(fenceKey(name), "SET", fenceKey(name), ahead)

@@ -29,8 +29,8 @@ var handOverCases = []testCase{
 	},
 }
 
-// handOverIsAHold passes a lock along three waiters of one process. A strategy whose locks are not
-// handed over must behave in the same way.
+// handOverIsAHold passes a lock along three waiters of one process. A strategy without hand-over
+// must behave in the same way.
 func handOverIsAHold(t *caseT) {
 	const waiters = 3
 	l, name := t.handingOver(t.direct(), time.Hour), t.Key()
@@ -95,7 +95,7 @@ func breakEndsHandOvers(t *caseT) {
 	l, req := t.handingOver(t.direct(), time.Hour), locker.Request{Name: t.Key(), TTL: long}
 	ctx, cancel := context.WithCancel(t.Ctx)
 	defer cancel()
-	acquired := make(chan struct{}, 1) // the first one after Break that was not handed over
+	acquired := make(chan struct{}, 1) // the first acquire after Break without a hand-over
 	var broken atomic.Bool
 	use := func() error {
 		for ctx.Err() == nil {

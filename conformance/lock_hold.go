@@ -206,7 +206,7 @@ func nextHolderIsLeftAlone(t *caseT) {
 		t.lostTo(use, "another has begun", func() (*locker.Lock, func()) {
 			name := t.Key()
 			first := t.acquire(a, locker.Request{Name: name, TTL: long})
-			t.Do(name, "DEL", name) // as if it had expired on a server whose clock is ahead
+			t.Do(name, "DEL", name) // as if it had expired: the server's clock is ahead
 			second := t.acquire(b, locker.Request{Name: name, TTL: long})
 			before := t.PTTL(name)
 			return first, func() {
@@ -222,9 +222,9 @@ func nextHolderIsLeftAlone(t *caseT) {
 	}
 }
 
-// lostTo releases or renews a hold that lose acquires and loses. It demands ErrLost, and calls
-// check. A release that a slow server makes the strategy send twice may succeed: the second send
-// finds nothing, as after the success of the first.
+// lostTo releases or renews a hold acquired and lost by lose. It demands ErrLost, and calls check.
+// On a slow server a release may be sent twice, and succeed: the second send finds nothing, as
+// after the success of the first.
 func (t *caseT) lostTo(use, where string, lose func() (lock *locker.Lock, check func())) {
 	t.Helper()
 	lock, check := lose()

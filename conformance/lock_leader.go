@@ -108,8 +108,8 @@ func (e *election) lead(ctx context.Context, by int, term int64) error {
 	return ctx.Err()
 }
 
-// next waits for the next lead, and demands that it has a higher term than the one before, and that
-// no other candidate led when it began.
+// next waits for the next lead. It demands a higher term than before, and no other leading
+// candidate at its begin.
 func (e *election) next() lead {
 	e.t.Helper()
 	timer := time.NewTimer(e.t.Limit)

@@ -85,7 +85,7 @@ var leaseCases = []testCase{
 	},
 }
 
-// brief is the TTL of leases whose end a case waits for, in fake time.
+// brief is the TTL of leases that a case waits out, in fake time.
 const brief = time.Second
 
 // endsAtDeadline demands that Done closes at the Deadline.
@@ -147,7 +147,7 @@ func ttlIsSetAsAsked(t *caseT) {
 }
 
 func acquireAlwaysExpires(t *caseT) {
-	// Whichever command is the last to arrive, the key that it leaves must expire.
+	// Whichever command arrives last, the key it leaves must expire.
 	for nth := 1; nth <= 3; nth++ {
 		for _, fault := range []faultproxy.Fault{faultproxy.Cut, faultproxy.CutBefore} {
 			for _, fenced := range []bool{false, true} {
@@ -241,7 +241,7 @@ func lostStaysLost(t *caseT) {
 	t.sendsNothing(p, lock.Name(), func() { t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew of a lock that came back") })
 	t.lost(lock)
 
-	// A reply that arrives after Done closed changes nothing either.
+	// A reply after Done changes nothing either.
 	late := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(late.Name()), Fault: faultproxy.Stall, Every: true})
 	renewed := suite.Background(func() error { return late.Renew(t.Ctx, long) })
@@ -302,7 +302,7 @@ func doneClosesFrozen(t *caseT) {
 func pastDeadlineIsLost(t *caseT) {
 	p, l := t.behind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: brief})
-	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock is behind
+	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // the server's clock is behind
 	t.endsAtDeadline(lock)
 	t.sendsNothing(p, lock.Name(), func() { t.Is(lock.Renew(t.Ctx, long), locker.ErrLost, "Renew past the Deadline") })
 	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release past the Deadline")

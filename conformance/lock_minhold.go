@@ -100,10 +100,10 @@ var minHoldCases = []testCase{
 	},
 }
 
-// minHold selects the strategies that support Request.MinHold.
+// minHold selects the strategies with Request.MinHold.
 func minHold(c Capabilities) bool { return c.MinHold }
 
-// kept demands that nobody can acquire a name that a release keeps taken, for at most rest.
+// kept demands that a name is refused for its released hold, for at most rest.
 func (t *caseT) kept(l locker.Locker, req locker.Request, rest time.Duration) {
 	t.Helper()
 	ce := t.contended(l, locker.Request{Name: req.Name, Owner: req.Owner})

@@ -58,7 +58,7 @@ func chainDoesNotWaitForItself(t *caseT) {
 	t.gone(req.Name, "after the releases")
 }
 
-// isNested demands that err says that the caller's call chain holds the lock.
+// isNested demands ErrNested: the caller's call chain holds the lock.
 func (t *caseT) isNested(err error, what string) {
 	t.Helper()
 	t.Is(err, locker.ErrNested, "%s", what)
@@ -67,8 +67,7 @@ func (t *caseT) isNested(err error, what string) {
 	t.isNot(err, locker.ErrUnknownOutcome, "%s", what)
 }
 
-// chainWaitsForOthers acquires under a ctx that carries a hold of another Locker, or one that has
-// ended.
+// chainWaitsForOthers acquires under a ctx with a hold of another Locker, or with an ended hold.
 func chainWaitsForOthers(t *caseT) {
 	l, elsewhere, name := t.waiting(t.direct(), retry.Config{}), t.waiting(t.direct(), retry.Config{}), t.Key()
 	held := t.acquire(l, locker.Request{Name: name, TTL: long})

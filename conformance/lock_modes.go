@@ -220,7 +220,7 @@ func shorterReentryNeverShrinks(t *caseT) {
 	t.free(l, name)
 }
 
-// nestedDoesNotQueue nests acquires whose ctx carries the hold, and one that has the owner alone.
+// nestedDoesNotQueue nests acquires with the hold in their ctx, and one with the owner alone.
 func nestedDoesNotQueue(t *caseT) {
 	l, name := t.waiting(t.direct(), retry.Config{}), t.Key()
 	var got <-chan *locker.Lock
@@ -278,7 +278,7 @@ func nestedOutlivesAnOutage(t *caseT) {
 				timer := time.NewTimer(time.Second)
 				select {
 				case <-failed:
-				case <-timer.C: // it keeps resending the command, whose outcome is unknown
+				case <-timer.C: // it keeps resending the command: its outcome is unknown
 				}
 				timer.Stop()
 				t.OK(p.Accept(), "take connections again")

@@ -100,7 +100,7 @@ func differentNamesAreDifferentLocks(t *caseT) {
 	}
 }
 
-// refusedAsInvalid demands an *InvalidError that says what, where and what is allowed.
+// refusedAsInvalid demands an *InvalidError with the argument, its value and the allowed ones.
 func (t *caseT) refusedAsInvalid(lock *locker.Lock, err error, what string) {
 	t.Helper()
 	if lock != nil {
@@ -159,7 +159,7 @@ func badRequestsAreRefused(t *caseT) {
 		lock, err := l.Acquire(t.Ctx, req)
 		t.refusedAsInvalid(lock, err, what)
 	}
-	lock, err := l.Acquire(nil, locker.Request{Name: "name"}) //nolint:staticcheck // what is tested
+	lock, err := l.Acquire(nil, locker.Request{Name: "name"}) //nolint:staticcheck // deliberate
 	t.refusedAsInvalid(lock, err, "a nil context")
 	if !t.h.Can.Shared {
 		lock, err = l.Acquire(t.Ctx, locker.Request{Name: "name", Mode: locker.Shared})
@@ -201,14 +201,14 @@ func badArgumentsLeaveHoldAlone(t *caseT) {
 	for _, ttl := range []time.Duration{-1, 1, locker.MaxTTL + 1} {
 		t.refusedAsInvalid(nil, lock.Renew(t.Ctx, ttl), "Renew by "+ttl.String())
 	}
-	t.refusedAsInvalid(nil, lock.Renew(nil, 0), "Renew with a nil context") //nolint:staticcheck // what is tested
+	t.refusedAsInvalid(nil, lock.Renew(nil, 0), "Renew with a nil context") //nolint:staticcheck // deliberate
 	if !t.h.Can.Shared {
 		t.Is(lock.Downgrade(t.Ctx), errors.ErrUnsupported, "Downgrade of an exclusive lock")
 		t.Is(lock.Upgrade(t.Ctx), errors.ErrUnsupported, "Upgrade of an exclusive lock")
 	}
 	t.held(lock)
 	t.covers(lock)
-	t.refusedAsInvalid(nil, lock.Release(nil), "Release with a nil context") //nolint:staticcheck // what is tested
+	t.refusedAsInvalid(nil, lock.Release(nil), "Release with a nil context") //nolint:staticcheck // deliberate
 	t.Is(lock.Err(), locker.ErrReleased, "Err after a Release with a nil context")
 	t.free(l, lock.Name())
 }

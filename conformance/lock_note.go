@@ -62,14 +62,14 @@ func (t *caseT) notes(l locker.Locker, lock *locker.Lock, note string) {
 	}
 }
 
-// sameNote reports whether a note is the one that was given. Tracing may have put its context
-// behind it.
+// sameNote reports whether a note is the given one. Tracing may have put its context behind it.
 func sameNote(note, given string) bool {
 	note, _, _ = strings.Cut(note, "traceparent=")
 	return strings.TrimRight(note, " ") == given
 }
 
-// setsNote calls SetNote, which must succeed. It returns false if the strategy does not support it.
+// setsNote calls SetNote. It returns false if the strategy does not support it; other errors fail
+// the case.
 func (t *caseT) setsNote(lock *locker.Lock, note string) bool {
 	t.Helper()
 	err := lock.SetNote(t.Ctx, note)
@@ -220,7 +220,7 @@ func quorumNoteCanBeChanged(t *caseT) {
 	resumed, err := locker.Resume(t.Ctx, other, lock.Handle())
 	t.OK(err, "Resume after SetNote")
 	t.OK(resumed.Release(t.Ctx), "Release")
-	_ = lock.Release(t.Ctx) // a node that was slow to change the note may have missed the resume
+	_ = lock.Release(t.Ctx) // a node slow to change the note may have missed the resume
 	t.noNodeHas(lock.Name())
 }
 

@@ -70,7 +70,7 @@ var acquireOutcomeCases = []testCase{
 // faulty is the TTL of locks in faults. It leaves time for many sends without a reply.
 const faulty = 5 * time.Minute
 
-// answerLost are the faults in which the command is executed and its reply does not arrive.
+// answerLost are the faults of a command that is executed, but not answered.
 var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut,
 	"withheld": faultproxy.Stall}
 
@@ -80,8 +80,8 @@ var faults = map[string]faultproxy.Fault{
 	"cut before": faultproxy.CutBefore,
 }
 
-// noticed returns the faults that end a command before its timeout, and in fake time, where timeouts
-// cost nothing, all.
+// noticed returns the faults that end a command before its timeout. In fake time it returns all:
+// timeouts cost nothing there.
 func (t *caseT) noticed(faults map[string]faultproxy.Fault) map[string]faultproxy.Fault {
 	if t.inFakeTime() {
 		return faults
@@ -117,7 +117,7 @@ func acquireIsOneCommand(t *caseT) {
 	}
 }
 
-// acquireThrough acquires through a fault, and returns the time at which it happened.
+// acquireThrough acquires through a fault, and returns the time of the fault.
 func (t *caseT) acquireThrough(fault faultproxy.Fault, fenced bool) (l locker.Locker, lock *locker.Lock,
 	hit time.Time) {
 	t.Helper()
@@ -185,8 +185,7 @@ func slowAcquireSucceeds(t *caseT) {
 	t.OK(lock.Release(t.Ctx), "Release")
 }
 
-// hitAt returns a channel with the time at which a trap is hit. It is closed if the case ends
-// first.
+// hitAt returns a channel with the time of a trap's hit. It is closed if the case ends first.
 func (t *caseT) hitAt(trap *faultproxy.Trap) <-chan time.Time {
 	at := make(chan time.Time, 1)
 	go func() {
@@ -262,7 +261,8 @@ func noWaitIsBounded(t *caseT) {
 				t.Errorf("%s took %v, want no more than the bound of a send, %v", what, took, attemptTimeout)
 			}
 			t.notContention(err, what)
-			// What waited for a connection, or for another caller to load its script, was never sent.
+			// A command waiting for a connection, or for another caller's load of its script, was never
+			// sent.
 			if !errors.Is(err, locker.ErrUnknownOutcome) && !errors.Is(err, driver.ErrNotSent) {
 				t.Errorf("%s: %v, want an unknown outcome, or a command that was not sent", what, err)
 			}
@@ -273,7 +273,7 @@ func noWaitIsBounded(t *caseT) {
 }
 
 // goesDown makes p refuse connections, and waits until l has found its old ones closed. It returns
-// the name of an acquire of which nothing was sent.
+// the name of an unsent acquire.
 func (t *caseT) goesDown(p *faultproxy.Proxy, l locker.Locker) (name string) {
 	t.Helper()
 	p.Refuse()

@@ -55,8 +55,8 @@ var openOutcomeCases = []testCase{
 	},
 }
 
-// abandon cancels an acquire that is held back, and demands that its outcome is unknown. It returns
-// the lock's name, and the trap that holds the acquire back.
+// abandon cancels an acquire held back by a trap, and demands an unknown outcome. It returns the
+// lock's name, and the trap.
 func (t *caseT) abandon(p *faultproxy.Proxy, l locker.Locker, fenced bool) (string, *faultproxy.Trap) {
 	t.Helper()
 	return t.abandonBecause(context.Canceled, p, l, fenced)
@@ -178,7 +178,7 @@ func cleanUpWakes(t *caseT) {
 	cancel()
 	t.Is(t.Result(result, "a cancelled Acquire"), context.Canceled, "a cancelled Acquire")
 
-	// Another client waits for a lock that goes; then the late acquire runs and is cleaned up.
+	// Another client waits for a vanishing lock; then the late acquire runs and is cleaned up.
 	t.acquire(other, locker.Request{Name: name, TTL: long})
 	ce := t.contended(other, locker.Request{Name: name})
 	sub, err := ce.Channel.Subscribe(t.Ctx)
@@ -262,7 +262,7 @@ func closeDuringCallback(t *caseT) {
 func cleanUpLeavesNextAlone(t *caseT) {
 	p, l := t.behind()
 	other := t.direct()
-	// The acquire never reaches the server, which the client cannot know.
+	// The acquire never reaches the server. The client cannot know this.
 	name, _ := t.abandon(p, l, false)
 	next := t.acquireSoon(other, locker.Request{Name: name, TTL: long})
 	before := p.Sent(name)

@@ -66,7 +66,7 @@ var releaseOutcomeCases = []testCase{
 	},
 }
 
-// releaseThrough releases a lock through a fault, and demands that it succeeds.
+// releaseThrough releases a lock through a fault, and demands success.
 func (t *caseT) releaseThrough(what string, fault faultproxy.Fault, req locker.Request) {
 	t.Helper()
 	p, l := t.behind()
@@ -133,7 +133,7 @@ func cancelledReleaseReleases(t *caseT) {
 }
 
 // released demands that a release under an ended context has removed its key. Such a release is
-// sent once: of a slow server its outcome is unknown, and the clean-up removes the key.
+// sent once: on a slow server its outcome is unknown, and the clean-up removes the key.
 func (t *caseT) released(err error, name, what string) {
 	t.Helper()
 	if !errors.Is(err, locker.ErrUnknownOutcome) || t.inFakeTime() {

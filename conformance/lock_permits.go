@@ -98,7 +98,7 @@ func (t *caseT) permits(l locker.Locker, name string, permits int) *locker.Lock 
 	return t.acquire(l, locker.Request{Name: name, TTL: long, Permits: permits})
 }
 
-// noPermits demands that so many permits of a name are refused. It leaves no waiter.
+// noPermits demands a refusal of so many permits of a name. It leaves no waiter.
 func (t *caseT) noPermits(l locker.Locker, name string, permits int) {
 	t.Helper()
 	t.contended(l, locker.Request{Name: name, Permits: permits, NoWait: true})

@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// timeToTry is how long a free lock is kept for a waiter that was woken, as docs/contracts.md defines it.
+// timeToTry is how long a free lock is kept for a woken waiter (docs/contracts.md).
 const timeToTry = 500 * time.Millisecond
 
-// place is a waiter that makes attempts only when the test asks for one.
+// place is a waiter without attempts of its own: the test asks for each.
 type place struct {
 	t       *caseT
 	drv     driver.Driver
@@ -25,20 +25,20 @@ type place struct {
 	sub     driver.Subscription
 }
 
-// hasPlaces reports whether waiters for a lock that is held have places at the server.
+// hasPlaces reports whether waiters for a held lock have places at the server.
 func (t *caseT) hasPlaces(name string) bool {
 	t.Helper()
 	return t.contended(t.direct(), locker.Request{Name: name, NoWait: true}).Queue
 }
 
-// places puts n waiters with subscriptions in front of a lock that is held: the first has waited
-// longest, and came last.
+// places puts n waiters with subscriptions in front of a held lock: the first has waited longest,
+// and came last.
 func (t *caseT) places(name string, n int) []*place {
 	t.Helper()
 	return t.placesOf(name, t.locker, make([]int, n))
 }
 
-// placesOf is places for Lockers that newLocker makes, one for each number of permits.
+// placesOf is places for Lockers of newLocker, one for each number of permits.
 func (t *caseT) placesOf(name string, newLocker func(driver.Driver) locker.Locker, permits []int) []*place {
 	t.Helper()
 	n := len(permits)
@@ -65,9 +65,9 @@ func (t *caseT) placesOf(name string, newLocker func(driver.Driver) locker.Locke
 	return list
 }
 
-// stay makes the place count for a minute from now on a real server, where the five seconds of
-// docs/contracts.md may pass between two commands of a busy machine. It changes the score of
-// package keylock's queue (strategies/keylock/lua/queue.lua), which is 4 for each millisecond.
+// stay makes the place count for a minute from now on a real server: the five seconds of
+// docs/contracts.md may pass between two commands of a busy machine. It changes the score in
+// package keylock's queue (strategies/keylock/lua/queue.lua), 4 for each millisecond.
 func (p *place) stay() {
 	t := p.t
 	t.Helper()
@@ -98,7 +98,7 @@ func (p *place) try() (*locker.Lock, *locker.ContentionError) {
 	return lock, ce
 }
 
-// refused makes an attempt that is to be refused: the waiter counts from now on.
+// refused makes an attempt that must be refused: the waiter counts from now on.
 func (p *place) refused() {
 	p.t.Helper()
 	if lock, _ := p.try(); lock != nil {
@@ -106,7 +106,7 @@ func (p *place) refused() {
 	}
 }
 
-// acquired makes an attempt that is to succeed.
+// acquired makes an attempt that must succeed.
 func (p *place) acquired() *locker.Lock {
 	p.t.Helper()
 	lock, ce := p.try()
@@ -116,7 +116,7 @@ func (p *place) acquired() *locker.Lock {
 	return lock
 }
 
-// isDroppedWhenDead reports whether a release learns that nobody listens any more.
+// isDroppedWhenDead reports whether a release learns of a missing subscription.
 func (p *place) isDroppedWhenDead() bool {
 	return p.drv.Delivery(p.channel.Name()) != driver.DeliveryPlain
 }

@@ -36,7 +36,7 @@ var renewalCases = []testCase{
 	},
 }
 
-// watched is the TTL of locks whose renewals a case waits for, in fake time.
+// watched is the TTL in cases that await renewals, in fake time.
 const watched = 3 * time.Second
 
 // renewed waits until a lock has been renewed that many times.
@@ -120,7 +120,7 @@ func lastingOutageEnds(t *caseT) {
 	sends := func() int { return p.Sent(lock.Name()) }
 	t.renewed(lock, 1)
 	outage := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Every: true, Fault: faultproxy.CutBefore})
-	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock is behind
+	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // the server's clock is behind
 	t.endsAtDeadline(lock)
 	outage.Release()
 

@@ -110,7 +110,7 @@ func handleReleases(t *caseT) {
 		h, err := locker.ParseHandle(lock.Handle().Encode())
 		t.OK(err, "ParseHandle of an encoded Handle")
 		ctx := t.Ctx
-		if _, direct := locker.As[locker.HandleReleaser](b); direct { // else it resumes the hold, which ctx ends
+		if _, direct := locker.As[locker.HandleReleaser](b); direct { // else ctx ends the resumed hold
 			ctx = t.canceled()
 		}
 		t.released(locker.ReleaseHandle(ctx, b, h), lock.Name(), "ReleaseHandle")
@@ -229,7 +229,7 @@ func lostResumeSucceeds(t *caseT) {
 	}
 }
 
-// resumeIsUndone undoes a resume as a quorum that missed it does. A strategy may do without.
+// resumeIsUndone undoes a resume, as a quorum that missed it does. A strategy may do without.
 func resumeIsUndone(t *caseT) {
 	a, b := t.direct(), t.direct()
 	for _, fenced := range []bool{false, true} {

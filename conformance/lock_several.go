@@ -169,7 +169,7 @@ func severalInOneSlot(t *caseT) {
 	}
 }
 
-// severalWhoseReplyIsLost loses the reply of a call that names several locks.
+// severalWhoseReplyIsLost loses the reply of a call for several locks.
 func severalWhoseReplyIsLost(t *caseT) {
 	for what, fault := range t.noticed(answerLost) {
 		p, l := t.behind()

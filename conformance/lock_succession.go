@@ -25,7 +25,7 @@ var successionCases = []testCase{
 	},
 }
 
-// succession runs several holders with names of their own, so that background work is late.
+// succession runs several holders with names of their own, to delay background work.
 func (t *caseT) succession(l locker.Locker, names int, again bool) {
 	t.Helper()
 	const holders = 8
@@ -53,8 +53,8 @@ func (t *caseT) succession(l locker.Locker, names int, again bool) {
 	}
 }
 
-// follow acquires a free name and does all that its holder may do, up to the first error. It leaves
-// the name free.
+// follow acquires a free name and tries all operations of a holder, up to the first error. It
+// leaves the name free.
 func follow(ctx context.Context, l locker.Locker, req locker.Request, can Capabilities) error {
 	lock, err := l.Acquire(ctx, req)
 	if err != nil {

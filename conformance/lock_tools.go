@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// long is a TTL that no case outlasts: a key that disappears was removed and did not expire.
+// long is a TTL longer than any case: a key that disappears was removed and did not expire.
 const long = 10 * time.Minute
 
 // inMemory are the timeouts in fake time.
@@ -61,7 +61,7 @@ type wrapped struct {
 	bare locker.Locker
 }
 
-// Unwrap lets locker.As find what the strategy implements.
+// Unwrap gives locker.As access to the strategy.
 func (w wrapped) Unwrap() locker.Locker { return w.Locker }
 
 func (t *caseT) wrap(bare locker.Locker) locker.Locker {
@@ -98,7 +98,7 @@ func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
 	return p, l
 }
 
-// connect opens a connection of drv on a real server, where that may take longer than an attempt may.
+// connect opens a connection of drv on a real server. That may take longer than an attempt may.
 func (t *caseT) connect(drv driver.Driver) {
 	t.Helper()
 	if t.inFakeTime() {
@@ -150,7 +150,7 @@ func (t *caseT) acquireExpiring(req locker.Request) *locker.Lock {
 	return lock
 }
 
-// held demands that a lock reports that it is held.
+// held demands that Err is nil and Done is open.
 func (t *caseT) held(lock *locker.Lock) {
 	t.Helper()
 	if err := lock.Err(); err != nil {
@@ -163,7 +163,7 @@ func (t *caseT) held(lock *locker.Lock) {
 	}
 }
 
-// lost demands that a lock reports that it is lost.
+// lost demands that Err is ErrLost and Done is closed.
 func (t *caseT) lost(lock *locker.Lock) {
 	t.Helper()
 	t.Is(lock.Err(), locker.ErrLost, "Err of a lost lock")
@@ -174,8 +174,7 @@ func (t *caseT) lost(lock *locker.Lock) {
 	}
 }
 
-// contended demands that an acquire is refused since another holds the lock, and for no other
-// reason.
+// contended demands that an acquire is refused for another holder, and for no other reason.
 func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.ContentionError {
 	t.Helper()
 	lock, err := l.Acquire(t.Ctx, req)
@@ -190,7 +189,7 @@ func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.Contentio
 	return ce
 }
 
-// free demands that the lock can be acquired, and leaves it free.
+// free acquires and releases the lock.
 func (t *caseT) free(l locker.Locker, name string) {
 	t.Helper()
 	t.OK(t.acquire(l, locker.Request{Name: name, TTL: long}).Release(t.Ctx), "Release")
@@ -213,7 +212,7 @@ func (t *caseT) covers(lock *locker.Lock) {
 	}
 }
 
-// notContention demands that the error of a fault does not look like contention.
+// notContention demands that a fault's error does not look like contention.
 func (t *caseT) notContention(err error, what string) {
 	t.Helper()
 	t.isNot(err, locker.ErrNotAcquired, "%s: an outage is not contention", what)
@@ -227,8 +226,8 @@ func (t *caseT) isNot(err, target error, what string, args ...any) {
 	}
 }
 
-// inFakeTime reports whether the case runs in fake time, where no answer is slow: no command is sent
-// again but for a fault.
+// inFakeTime reports whether the case runs in fake time. There no answer is slow: only after a
+// fault is a command sent again.
 func (t *caseT) inFakeTime() bool {
 	return t.Server.Target.Kind == suite.Memory || t.Server.Double != nil
 }
@@ -236,7 +235,7 @@ func (t *caseT) inFakeTime() bool {
 // latency is more than a command and its reply take in memory.
 const latency = time.Millisecond
 
-// took demands that what began then has taken so long in fake time.
+// took demands that want has passed since began, in fake time.
 func (t *caseT) took(began time.Time, want time.Duration, what string, args ...any) {
 	t.Helper()
 	if late := time.Since(began) - want; late < 0 || late > latency {
@@ -244,8 +243,8 @@ func (t *caseT) took(began time.Time, want time.Duration, what string, args ...a
 	}
 }
 
-// unanswered makes a call whose first command about a name meets a fault, and then cancels it. What
-// the call sends again is held back until it has returned.
+// unanswered makes a call whose first command about a name meets a fault, and then cancels it. The
+// call's resends are held back until it has returned.
 func (t *caseT) unanswered(p *faultproxy.Proxy, name string, fault faultproxy.Fault, what string,
 	call func(context.Context) error) (*faultproxy.Trap, error) {
 	t.Helper()
@@ -274,7 +273,7 @@ func (t *caseT) canceled() context.Context {
 	return ctx
 }
 
-// notReentrant and the following select the strategies that a case is for.
+// notReentrant and the following select the strategies of a case.
 func notReentrant(c Capabilities) bool   { return !c.Reentrant }
 func stringKey(c Capabilities) bool      { return !c.Hash }
 func releaseTimeout(c Capabilities) bool { return c.ReleaseTimeout }
@@ -289,7 +288,7 @@ func fenceKey(name string) string {
 	return key
 }
 
-// gone demands that the key of a lock has been removed.
+// gone demands that a lock's key does not exist.
 func (t *caseT) gone(name, when string, args ...any) {
 	t.Helper()
 	if t.Exists(name) {
@@ -306,7 +305,7 @@ func (t *caseT) freeSoon(l locker.Locker, req locker.Request, what string) {
 	})
 }
 
-// acquiring acquires in the background, and returns the channel on which the error arrives.
+// acquiring acquires in the background, and returns the channel of the error.
 func acquiring(ctx context.Context, l locker.Locker, req locker.Request) <-chan error {
 	return suite.Background(func() error {
 		_, err := l.Acquire(ctx, req)

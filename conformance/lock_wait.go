@@ -105,9 +105,9 @@ func releaseIsPublished(t *caseT) {
 	}
 }
 
-// undoIsQuiet undoes one hold, which publishes nothing though somebody waits, and releases the next
-// one. A strategy may lack the undo; then it returns errors.ErrUnsupported and leaves the hold
-// alone.
+// undoIsQuiet undoes one hold, and releases the next one. The undo publishes nothing though
+// somebody waits. A strategy may lack the undo; then it returns errors.ErrUnsupported and leaves
+// the hold alone.
 func undoIsQuiet(t *caseT) {
 	l, name := t.direct(), t.Key()
 	sub := t.listenAt(t.Server.Target.Addrs[0], wakeChannel(name))
@@ -129,7 +129,7 @@ func undoIsQuiet(t *caseT) {
 			t.Errorf("an undone hold was published %d times", n)
 		}
 		t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of an undone hold")
-		sub.count() // it may wake who waits, since the lock is free
+		sub.count() // it may wake waiters: the lock is free
 	}
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long})
 	t.contended(l, locker.Request{Name: name})
@@ -148,7 +148,7 @@ func unpublishedReleaseReleases(t *caseT) {
 		for _, fenced := range []bool{false, true} {
 			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
 			t.OK(lock.Renew(t.Ctx, 0), "Renew as user %s", user)
-			t.contended(l, locker.Request{Name: lock.Name()}) // somebody waits who is to be told
+			t.contended(l, locker.Request{Name: lock.Name()}) // a waiter to be woken
 			t.OK(lock.Release(t.Ctx), "Release as user %s", user)
 			t.gone(lock.Name(), "after Release as user %s", user)
 		}
@@ -157,7 +157,7 @@ func unpublishedReleaseReleases(t *caseT) {
 
 func subscribed(info locktrace.WaitingInfo) bool { return info.Subscribed }
 
-// settled matches a wait after the subscription, if there is one: what ends it is a message or a poll.
+// settled matches a wait after the subscription, if there is one: a message or a poll ends it.
 func (t *caseT) settled(info locktrace.WaitingInfo) bool {
 	return info.Subscribed || t.Lacks(suite.FeatureSubscribe)
 }

@@ -149,7 +149,7 @@ func inspectCountsWaiters(t *caseT) {
 		var last locker.State
 		t.Eventually("the server counts the waiters", func() bool {
 			for _, p := range waiters[len(waiters)-want:] {
-				p.refused() // it counts for a few seconds, which may have passed
+				p.refused() // its few seconds may have passed
 			}
 			var err error
 			last, err = in.Inspect(t.Ctx, held.Name())
@@ -192,7 +192,7 @@ func deadWaiterPassesOn(t *caseT) {
 	t.OK(last.acquired().Release(t.Ctx), "Release")
 }
 
-// frozenWaiterPassesOn takes as long as a waiter that was not woken takes to try again.
+// frozenWaiterPassesOn lasts until the next attempt of a waiter that was not woken.
 func frozenWaiterPassesOn(t *caseT) {
 	held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
 	if !t.hasPlaces(held.Name()) {
@@ -227,8 +227,8 @@ type deafSubscription struct{ driver.Subscription }
 
 func (deafSubscription) Wake() <-chan struct{} { return nil }
 
-// deafStallsNobody has two processes acquire in turn beside others that are woken in vain. Each of
-// those may delay them by the time to try, once.
+// deafStallsNobody has two processes acquire in turn beside others woken in vain. Each of the
+// others may delay them by the time to try, once.
 func deafStallsNobody(t *caseT) {
 	const (
 		deaf   = 2
@@ -243,7 +243,7 @@ func deafStallsNobody(t *caseT) {
 	ctx, stop := context.WithCancel(t.Ctx)
 	defer stop()
 	var wg sync.WaitGroup
-	var used atomic.Int64 // the time for which healthy processes had the lock
+	var used atomic.Int64 // holding time of healthy processes
 	var polled atomic.Int32
 	work := func(l locker.Locker, use func(time.Duration)) {
 		err := locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error {
@@ -321,7 +321,7 @@ func fairIsInOrder(t *caseT) {
 	var waiters []<-chan *locker.Lock
 	for i, process := range order {
 		t.Pause(100 * time.Millisecond) // the server computes since when they wait
-		match := waits                  // behind the one that has a place
+		match := waits                  // behind the waiter with a place
 		l := processes[process]
 		if l == nil {
 			l, match = t.waiting(t.direct(), retry.Config{}), subscribed
@@ -369,7 +369,7 @@ func nobodyPassesFairWaiters(t *caseT) {
 	t.OK(waiters[1].acquired().Release(t.Ctx), "Release")
 }
 
-// redislockValue is what bsm/redislock makes: the base64 of 16 bytes.
+// redislockValue is a value of bsm/redislock: the base64 of 16 bytes.
 const redislockValue = "MDEyMzQ1Njc4OWFiY2RlZg"
 
 const luaCompareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
@@ -477,7 +477,7 @@ func fullServerRefusesWaiters(t *caseT) {
 	}
 }
 
-// fullServerRefusesWaitingReader is about a reader that waited for a writer, which has expired.
+// fullServerRefusesWaitingReader is about a waiting reader, after its writer has expired.
 func (t *caseT) fullServerRefusesWaitingReader() {
 	t.Helper()
 	name, l := t.Key(), t.direct()

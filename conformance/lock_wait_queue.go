@@ -140,7 +140,7 @@ func processesExcludeEachOther(t *caseT) {
 }
 
 func waiterGivesUp(t *caseT) {
-	// With this policy the waiter is idle when its time is over; an attempt in flight would have an
+	// With this policy the waiter is idle at the end of its time; an attempt in flight would have an
 	// unknown outcome. No strategy asks for a retry at that time (rwhash does so after 400 ms).
 	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.Key()
 	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long, Note: "step 2"})
@@ -186,7 +186,7 @@ func (t *caseT) givesUp(l locker.Locker, req locker.Request) {
 	t.waitsUntilCancelled(l, req)()
 }
 
-// waitsUntilCancelled has a request of l wait until it listens, and returns a function that cancels it.
+// waitsUntilCancelled has a request of l wait until it listens, and returns its cancel function.
 func (t *caseT) waitsUntilCancelled(l locker.Locker, req locker.Request) (cancel func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Ctx)

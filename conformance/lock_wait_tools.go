@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// subscribes is what a case needs of an adapter that waits for wake-ups.
+// subscribes are the features for a wait with wake-ups.
 var subscribes = []suite.Feature{suite.FeatureSubscribe}
 
 // never is a policy without polling: only wake-ups and the end of the lease end a pause.
@@ -52,14 +52,14 @@ func (t *caseT) handingOver(l locker.Locker, tenure time.Duration) locker.Locker
 	return t.around(t.waiting(l, retry.Config{}), mw)
 }
 
-// wait acquires in the background. It returns once the acquire waits for the holder, with the
-// channel on which the lock arrives.
+// wait acquires in the background. It returns the channel of the lock once the acquire waits for
+// the holder.
 func (t *caseT) wait(l locker.Locker, req locker.Request) <-chan *locker.Lock {
 	t.Helper()
 	return t.waitAs(l, req, func(locktrace.WaitingInfo) bool { return true })
 }
 
-// waitAs is wait that returns once a wait that matches has begun.
+// waitAs is wait, but returns once a matching wait has begun.
 func (t *caseT) waitAs(l locker.Locker, req locker.Request,
 	match func(locktrace.WaitingInfo) bool) <-chan *locker.Lock {
 	t.Helper()

@@ -33,7 +33,7 @@ var watchCases = []testCase{
 // watchEvery is the interval of the cases.
 const watchEvery = 20 * time.Millisecond
 
-// watch begins to watch a name, for the limit of a case. next returns what is yielded next.
+// watch begins to watch a name, for the limit of a case. next returns the next State or error.
 func (t *caseT) watch(l locker.Locker, name string) (next func() (locker.State, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Ctx, t.Limit)
@@ -52,8 +52,8 @@ func (t *caseT) watch(l locker.Locker, name string) (next func() (locker.State, 
 	}
 }
 
-// sees waits until Watch yields a State that is held or not, and returns it. An error is yielded for
-// a poll without an answer, and Watch goes on.
+// sees waits until Watch yields a State with the given Held, and returns it. Watch yields an error
+// for a poll without an answer, and goes on.
 func (t *caseT) sees(next func() (locker.State, error), held bool) locker.State {
 	t.Helper()
 	for {
@@ -87,7 +87,7 @@ func watchOutlivesOutage(t *caseT) {
 	t.sees(next, true)
 	disconnect(p)
 	state, err := next()
-	for err == nil && state.Held { // after a poll that got no answer in time
+	for err == nil && state.Held { // after an unanswered poll
 		state, err = next()
 	}
 	if err == nil || !state.Held {

@@ -39,12 +39,12 @@ var wrongTypeCases = []testCase{
 	},
 }
 
-// otherTypes are types of keys that are not locks, with the commands that make and show one.
+// otherTypes are types of keys other than locks, with the commands to make and show one.
 func (t *caseT) otherTypes() map[string][2][]any {
 	types := map[string][2][]any{
 		"list": {{"RPUSH", "a", "b"}, {"LRANGE", 0, -1}},
 		"set":  {{"SADD", "a"}, {"SMEMBERS"}},
-		"hash": {{"HSET", "field", "a"}, {"HGETALL"}}, // without the field that marks a lock
+		"hash": {{"HSET", "field", "a"}, {"HGETALL"}}, // without the field of a lock
 	}
 	if t.h.Can.Hash {
 		types["string"] = [2][]any{{"SET", "a"}, {"GET"}}

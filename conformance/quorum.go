@@ -210,7 +210,7 @@ func threeNodesDown(t *caseT) {
 		t.Errorf("a renewal that failed moved the Deadline from %v to %v", before, lock.Deadline())
 	}
 	t.Promptly("Release with three of five nodes down", func() { _ = lock.Release(t.Ctx) })
-	t.noNodeHas(held.Name) // on the nodes that are left
+	t.noNodeHas(held.Name) // on the remaining nodes
 }
 
 func threeNodesHang(t *caseT) {

@@ -25,7 +25,7 @@ func (t *caseT) kill(nodes ...int) {
 	}
 }
 
-// nodeDriver makes a driver that is connected to a node of the quorum.
+// nodeDriver makes a driver for a node of the quorum.
 func (t *caseT) nodeDriver(i int) driver.Driver {
 	t.Helper()
 	return t.Dial(t.Server.Nodes[i].Target)
@@ -46,7 +46,7 @@ func (t *caseT) quorumOf(nodes []locker.Locker, need int) locker.Locker {
 	}
 	bound := t.timeouts()
 	if !t.inFakeTime() {
-		bound.Attempt /= 3 // that of a quorum is three times as long, and a case awaits two of them
+		bound.Attempt /= 3 // a quorum's is three times as long, and a case awaits two of them
 	}
 	l, err := newQuorum(nodes, need, bound)
 	t.OK(err, "Harness.NewQuorum")
@@ -126,8 +126,8 @@ func (t *caseT) heldByOthers(name string, nodes ...int) (locks []*locker.Lock) {
 	return locks
 }
 
-// waitAt has an attempt wait at nodes where the lock is free: one was held there, and is gone
-// without a release.
+// waitAt has an attempt wait at nodes with a free lock: its holder there vanished without a
+// release.
 func (t *caseT) waitAt(name string, nodes ...int) {
 	t.Helper()
 	t.heldByOthers(name, nodes...)
@@ -153,7 +153,7 @@ func (t *caseT) at(i int, args ...any) any {
 	return reply
 }
 
-// leases returns the remaining TTL of name's key on each node that is alive, the longest first.
+// leases returns the remaining TTL of name's key on each live node, the longest first.
 func (t *caseT) leases(name string) (left []time.Duration) {
 	t.Helper()
 	for i, s := range t.Server.Nodes {
@@ -179,7 +179,7 @@ func (t *caseT) nodeHas(i int, name string) bool {
 	return t.at(i, "EXISTS", name) == int64(1)
 }
 
-// noNodeHas waits until no node that is alive has name's key.
+// noNodeHas waits until no live node has name's key.
 func (t *caseT) noNodeHas(name string) {
 	t.Helper()
 	t.Eventually("no node has the key", func() bool { return t.leases(name)[0] == suite.NoKey })
