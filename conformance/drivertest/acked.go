@@ -81,7 +81,7 @@ func scriptIsAnsweredWithAcks(t *caseT) {
 	if t.Server.Sentinel != nil {
 		want = len(t.Server.Sentinel.Servers()) - 1
 	}
-	within := 20 * time.Millisecond // without replicas the WAIT takes that long
+	within := 20 * time.Millisecond // the time of the WAIT without replicas
 	if want > 0 {
 		within = t.Limit
 	}
@@ -98,7 +98,7 @@ func (t *caseT) replicated() (replica *redistest.Server) {
 	return redistest.StartReplica(t.TB, t.Server.Real, t.Server.Real.Addr())
 }
 
-// vain is the time of a WAIT that nobody answers.
+// vain is the time of an unanswered WAIT.
 const vain = 100 * time.Millisecond
 
 func frozenReplicaAcksNothing(t *caseT) {
@@ -107,12 +107,12 @@ func frozenReplicaAcksNothing(t *caseT) {
 	t.acked(drv, key, 1, t.Limit, 1, 1)
 	t.OK(replica.Freeze(), "freeze the replica")
 	t.acked(drv, key, 1, vain, 2, 0)
-	t.acked(t.Driver(), key, 1, vain, 3, 0) // over connections that have written nothing before
+	t.acked(t.Driver(), key, 1, vain, 3, 0) // over connections without a write
 	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
 	t.acked(drv, key, 1, vain, 4, 0)
 	t.OK(replica.Thaw(), "let the replica go on")
 	t.acked(drv, key, 1, t.Limit, 5, 1)
-	// there is only one, which acknowledges this write before the next
+	// the only replica acknowledges this write before the next
 	two := suite.Background(func() error {
 		_, acked, err := drv.EvalAcked(t.Ctx, countScript, []string{key}, nil, 2, t.Limit)
 		if err == nil && acked != 1 {
@@ -301,7 +301,7 @@ func waitFollowsItsScript(t *caseT) {
 	nodes := cluster.Nodes()
 	_, err := cluster.AddReplica(t.Ctx, nodes[0])
 	t.OK(err, "add a replica to the first node")
-	for _, node := range nodes[1:] { // without a replica, where a WAIT takes all its time
+	for _, node := range nodes[1:] { // without a replica a WAIT takes all its time
 		t.endWaits(node)
 	}
 	drv := t.Driver()

@@ -10,14 +10,14 @@ import (
 // testCase is one case.
 type testCase struct {
 	name  string
-	why   string // in one sentence what would go wrong otherwise
+	why   string // the harm to users otherwise, in one sentence
 	on    []Kind
 	own   bool // it restarts, freezes or reconfigures the server: it gets one of its own
 	needs []Feature
 	run   func(*caseT)
 }
 
-// caseT is what a case works with.
+// caseT is a test of one case.
 type caseT struct{ *suite.T }
 
 var cases = slices.Concat(

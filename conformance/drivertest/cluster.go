@@ -178,7 +178,7 @@ func silentNodeDelaysNoOther(t *caseT) {
 		for range 100 {
 			key := t.keyAt(silent, true)
 			calls.Go(func() {
-				bound := driver.Bound(ctx, time.Second) // the client learns that the node is silent
+				bound := driver.Bound(ctx, time.Second) // the client learns of the silence
 				_ = send(bound, drv, key)
 				bound.Stop()
 				_ = send(ctx, drv, key)
@@ -200,8 +200,8 @@ func silentNodeDelaysNoOther(t *caseT) {
 	}
 }
 
-// waysToSend returns all the ways in which the driver sends a command about one key. They overwrite
-// their slices at the end, so that the race detector reports late reads.
+// waysToSend returns all ways of the driver to send a command about one key. They overwrite their
+// slices at the end: the race detector reports late reads.
 func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, string) error {
 	ways := map[string]func(context.Context, driver.Driver, string) error{setNX.name: setNX.send, eval.name: eval.send}
 	if !t.Lacks(FeatureReplicas) {
@@ -216,7 +216,7 @@ func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, str
 }
 
 // successorIsFound kills a master with two replicas, and demands that each way to send reaches the
-// replica that takes over.
+// successor.
 func successorIsFound(t *caseT) {
 	cluster := t.Server.Cluster
 	master := cluster.Nodes()[0]
@@ -231,7 +231,7 @@ func successorIsFound(t *caseT) {
 			return err // whether a replica has followed the new master is the servers' affair
 		}
 	}
-	drivers := map[string]driver.Driver{} // one for each way, so that none learns from another
+	drivers := map[string]driver.Driver{} // one for each way: none learns from another
 	for name, send := range ways {
 		drivers[name] = t.Driver()
 		t.Eventually(name+" works before the failover",
@@ -315,7 +315,7 @@ func movingSlotIsFollowed(t *caseT) {
 	ctx, cancel := context.WithTimeout(t.Ctx, time.Second)
 	defer cancel()
 	_, err = drv.Eval(ctx, both, []string{stays, moves}, nil)
-	// A client may resend after TRYAGAIN, which proves that nothing ran, until its context ends.
+	// After TRYAGAIN nothing ran: a client may resend until its context ends.
 	if code := driver.CodeOf(err); code != "TRYAGAIN" && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Eval over two keys that are apart: %v, want TRYAGAIN", err)
 	}
@@ -332,8 +332,8 @@ func movingSlotIsFollowed(t *caseT) {
 	}
 }
 
-// lostReplyAfterRedirection moves a slot to a node behind a proxy, makes calls that the old node
-// redirects, and cuts their connections to the new one.
+// lostReplyAfterRedirection moves a slot to a node behind a proxy, makes calls to be redirected by
+// the old node, and cuts their connections to the new one.
 func lostReplyAfterRedirection(t *caseT) {
 	var proxies sync.Map // by address
 	cluster := redistest.StartCluster(t.TB, 2, redistest.Options{Announce: func(addr string) (int, error) {

@@ -54,7 +54,7 @@ var connectCases = []testCase{
 	},
 }
 
-// long is a TTL that no case outlasts.
+// long is a TTL longer than any case.
 const long = time.Minute
 
 // locker makes a lock of strategies/single over drv.
@@ -93,7 +93,7 @@ func (t *caseT) lockAt(srv *suite.Server) {
 	}
 }
 
-// lockAs does all that a lock can at a target.
+// lockAs tries all operations of a lock at a target.
 func (t *caseT) lockAs(target suite.Target) {
 	t.Helper()
 	first, second := t.locker(t.Dial(target)), t.locker(t.Dial(target))

@@ -10,23 +10,23 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Harness describes to Run what it tests, and how to reach it.
+// Harness describes the subject of Run, and connects to it.
 type Harness struct {
-	// Name is the adapter's, for reports. Empty: what Driver.Info says.
+	// Name is the adapter's, for reports. Empty: the text of Driver.Info.
 	Name string
 	// Dial makes a driver over a client of its own, connected to target. It closes that client by
-	// tb.Cleanup; Run closes the driver. It may be called from several goroutines. For a target
-	// that the adapter is declared to lack, it returns errors.ErrUnsupported.
+	// tb.Cleanup; Run closes the driver. It may be called from several goroutines. For a target among
+	// Lacks, it returns errors.ErrUnsupported.
 	Dial func(tb testing.TB, target Target) (driver.Driver, error)
-	// Lacks are the features that the adapter does without. What is not declared must work.
+	// Lacks are the features missing in the adapter. All others must work.
 	Lacks []Feature
-	// On are the kinds of servers to run on. nil: all that Lacks allows; with -short, Memory and
-	// one real server.
+	// On are the kinds of servers to run on. nil: all allowed by Lacks; with -short, Memory and one
+	// real server.
 	On []Kind
 }
 
-// Run runs every case that the adapter must pass, each as the subtest kind/name of t. It fails t if
-// a case that should have run did not, such as one that Dial skipped.
+// Run runs every case for the adapter, each as the subtest kind/name of t. It fails t if one of
+// them did not run, such as by a skip of Dial.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	h.suite().Run(t)
@@ -46,7 +46,7 @@ func (h Harness) suite() *suite.Suite {
 	return s
 }
 
-// Kind is a kind of server, which asks for a kind of client.
+// Kind is a kind of server. Each asks for a kind of client.
 type Kind = suite.Kind
 
 // The kinds of servers.
@@ -60,20 +60,20 @@ const (
 	Sentinel  Kind = suite.Sentinel  // a real master with replicas, found through Sentinels
 )
 
-// Target is where Harness.Dial connects.
+// Target has the addresses of servers for Harness.Dial, and the login.
 type Target struct {
-	// Kind is what kind of server it is.
+	// Kind is the kind of server.
 	Kind Kind
 	// Addrs are "host:port": one, or for Cluster and Sentinel several to begin with.
 	Addrs []string
-	// MasterName is the name by which Sentinels know the master.
+	// MasterName is the master's name at the Sentinels.
 	MasterName string
 	// Username and Password are those of the Redis servers; Sentinels have none. An empty Username
 	// is the default user.
 	Username, Password string
 	// TLS is how to speak to the servers. nil: plain TCP.
 	TLS *tls.Config
-	// Miniredis is true if the server lacks what Miniredis lacks, whatever the Kind.
+	// Miniredis is true if the server lacks features as Miniredis does, whatever the Kind.
 	Miniredis bool
 	// Dial is how the client must connect to every address, if it is not nil: Kind Memory has a
 	// network of its own. nil: TCP.
@@ -83,7 +83,7 @@ type Target struct {
 // Feature is something that an adapter may lack.
 type Feature = suite.Feature
 
-// What an adapter may lack.
+// The features.
 const (
 	FeatureSubscribe Feature = suite.FeatureSubscribe // Driver.Subscribe
 	FeatureReplicas  Feature = suite.FeatureReplicas  // Driver.EvalAcked
@@ -91,8 +91,8 @@ const (
 	FeatureCluster   Feature = suite.FeatureCluster   // a Target of Kind Cluster
 	FeatureSentinel  Feature = suite.FeatureSentinel  // a Target of Kind Sentinel
 	FeatureTLS       Feature = suite.FeatureTLS       // a Target with TLS
-	// FeatureDial is a Target with Dial. Without it, cases that are not about times run on Miniredis,
-	// in real time.
+	// FeatureDial is a Target with Dial. Without it, cases run on Miniredis in real time, except those
+	// about times.
 	FeatureDial Feature = suite.FeatureDial
 	// FeatureDialError is the error of the latest dial, for a caller that leaves while the client dials.
 	FeatureDialError Feature = suite.FeatureDialError

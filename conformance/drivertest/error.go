@@ -205,7 +205,7 @@ func unknownUserIsRefused(t *caseT) {
 				t.Errorf("%s: Close: %v", tc.what, closed)
 			}
 		}
-		// A client that logs in when it connects may report the error then, in its own words.
+		// A client with a login at connect may report the error then, in its own words.
 		if err == nil || !strings.Contains(err.Error(), tc.code) {
 			t.Errorf("%s: got %v, want an error that reports %s", tc.what, err, tc.code)
 		}

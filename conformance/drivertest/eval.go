@@ -200,7 +200,7 @@ func flushedScriptRunsOnce(t *caseT) {
 	}
 }
 
-// wantEcho runs a script that returns its key and its argument.
+// wantEcho runs a script to return its key and its argument.
 func wantEcho(t *caseT, drv driver.Driver, echo *driver.Script, key, arg string) error {
 	reply, err := drv.Eval(t.Ctx, echo, []string{key}, []string{arg})
 	if err != nil {

@@ -104,12 +104,12 @@ var outcomeCases = []testCase{
 	},
 }
 
-// soon is when the deadline of a context passes whose command is held back, in fake time; latency is
-// more than a command and its reply take there.
+// soon is the time to the deadline of a held-back command's context, in fake time; latency is more
+// than a command and its reply take there.
 const soon, latency = 100 * time.Millisecond, time.Millisecond
 
-// endings make contexts that end while a command is held back, by the error with which they do: one
-// is cancelled when hit is closed, and the deadline of one passes.
+// endings make contexts that end during a held-back command, by their errors: one is cancelled when
+// hit is closed, and the deadline of one passes.
 var endings = map[error]func(t *caseT, hit <-chan struct{}) (context.Context, func()){
 	context.Canceled: func(t *caseT, hit <-chan struct{}) (context.Context, func()) {
 		ctx, cancel := context.WithCancel(t.Ctx)
@@ -131,8 +131,8 @@ var endings = map[error]func(t *caseT, hit <-chan struct{}) (context.Context, fu
 // lateBy is longer than drivers wait for a reply after the deadline of a context.
 const lateBy = 3 * time.Second
 
-// late returns a context that ends after its deadline, as when the timer of a connection's deadline
-// fires before that of the context.
+// late returns a context that ends after its deadline, as if the timer of a connection's deadline
+// fired before the context's.
 func late(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithTimeout(parent, soon+lateBy)
 	return lateContext{ctx, time.Now().Add(soon)}, cancel
@@ -154,7 +154,7 @@ func (t *caseT) endsHere(err error) bool {
 // inFakeTime reports whether the case runs in fake time.
 func (t *caseT) inFakeTime() bool { return t.Server.Target.Kind == Memory }
 
-// command is one of the two ways in which a driver sends.
+// command is one of a driver's two ways to send.
 type command struct {
 	name string
 	send func(ctx context.Context, drv driver.Driver, key string) error
@@ -196,7 +196,7 @@ func (c command) mustRun(t *caseT, key string, want int) {
 	}
 }
 
-// unknown demands that err leaves it unknown whether the command ran.
+// unknown demands that err leaves the outcome of the command unknown.
 func (t *caseT) unknown(err error, what string) {
 	t.Helper()
 	var se *driver.ServerError
@@ -263,7 +263,7 @@ func refusedConnectionIsReported(t *caseT) {
 				err := c.send(ctx, drv, t.Key())
 				stop()
 				if !errors.Is(err, driver.ErrNotSent) {
-					return false // on a connection that is dead
+					return false // on a dead connection
 				}
 				if !errors.Is(err, syscall.ECONNREFUSED) {
 					t.Errorf("%s with the server down, until %s: %v, want connection refused", c.name, what, err)
@@ -280,8 +280,7 @@ func refusedConnectionSendsNothing(t *caseT) {
 	p.Refuse()
 	p.CutAll()
 	for _, c := range commands {
-		// The first calls may use pooled connections that are dead, which leaves their outcome
-		// unknown.
+		// The first calls may use dead pooled connections: their outcome is then unknown.
 		t.Eventually(c.name+" reports that nothing was sent", func() bool {
 			key := t.Key()
 			ctx, cancel := context.WithTimeout(t.Ctx, t.Limit)
@@ -337,8 +336,8 @@ func endedContextReturns(t *caseT, want error, earliest, latest time.Duration,
 	}
 }
 
-// callReturnsWhileConnecting cuts the connections of a client whose next ones get stuck, makes calls
-// in each way to send, and demands that they return as their context ends.
+// callReturnsWhileConnecting cuts the connections of a client whose next ones get stuck, makes
+// calls in each way to send, and demands that they return as their context ends.
 func callReturnsWhileConnecting(t *caseT) {
 	ways := t.waysToSend()
 	if !t.Lacks(FeatureSubscribe) {
@@ -368,7 +367,7 @@ func callReturnsWhileConnecting(t *caseT) {
 					key := t.Key()
 					calls.Go(func() {
 						var err error
-						for range 20 { // some find connections that were cut
+						for range 20 { // some find cut connections
 							ctx, stop := newContext()
 							began := time.Now()
 							err = send(ctx, drv, key)
@@ -400,7 +399,7 @@ func callReturnsWhileConnecting(t *caseT) {
 // connections are stuck in a place until free is called.
 func (t *caseT) stuckWhileConnecting(place string, before int) (drv driver.Driver, free func()) {
 	p := t.Server.Proxy(t.TB)
-	t.Server.Mini.RequireAuth("secret") // so that clients wait for an answer when they connect
+	t.Server.Mini.RequireAuth("secret") // for clients to wait for an answer when they connect
 	defer t.Server.Mini.RequireAuth("")
 	target, freed := t.Through(p), make(chan struct{})
 	target.Password = "secret"
@@ -415,7 +414,7 @@ func (t *caseT) stuckWhileConnecting(place string, before int) (drv driver.Drive
 		case place == "dial": // as over TLS, it does not look at ctx
 			<-freed
 			return dial(context.WithoutCancel(ctx), network, t.Server.Target.Addrs[0])
-		default: // a pipe takes no byte that is not read
+		default: // a pipe takes no unread byte
 			near, far := net.Pipe()
 			go func() { <-freed; _ = far.Close() }()
 			return near, nil
@@ -432,7 +431,7 @@ func (t *caseT) stuckWhileConnecting(place string, before int) (drv driver.Drive
 }
 
 // hopelessDeadlineSlowsNobody makes many concurrent calls over a slow link, before and after a few
-// that cannot be answered in time.
+// with hopeless deadlines.
 func hopelessDeadlineSlowsNobody(t *caseT) {
 	const workers, calls, link = 40, 3, 50 * time.Millisecond
 	p, drv := t.Proxied()
@@ -469,8 +468,8 @@ func hopelessDeadlineSlowsNobody(t *caseT) {
 	}
 }
 
-// silence is time for a resend, which must not happen, in fake time: longer than the timeouts of
-// clients, shorter than the life of the keys.
+// silence is time for a forbidden resend, in fake time: longer than the timeouts of clients,
+// shorter than the life of the keys.
 const silence = 30 * time.Second
 
 func lostReplyLeavesUnknown(t *caseT) {
@@ -571,7 +570,7 @@ func slicesAfterCancel(t *caseT) {
 		trap.Release()
 		t.Event(trap.Executed(), "the late command runs")
 	}
-	// Cancel at many instants, so that some come during the write.
+	// Cancel at many instants, some during the write.
 	for i := range 100 {
 		ctx, cancel := context.WithTimeout(t.Ctx, time.Duration(i)*10*time.Microsecond)
 		keys, args := []string{t.Key()}, []string{"argument"}

@@ -101,7 +101,7 @@ func setIsExact(t *caseT) {
 	t.Eventually("the key with a TTL of 1 ms is gone", func() bool { return !t.Exists(key) })
 }
 
-// oddTexts are texts that a client might change, cut or misread.
+// oddTexts are texts easily changed, cut or misread by a client.
 var oddTexts = map[string]string{
 	"NUL": "a\x00b", "CR LF": "a\r\n$1\r\nb", "not UTF-8": "\xff\xfe\x80", "spaces": "  a  ", "quotes": `"'` + "`", "glob": "*[a]?\\",
 	"braces": "{a", "long": strings.Repeat("x", 100_000), "number": "007", "nil word": "nil",
@@ -125,7 +125,7 @@ func setCarriesAnyBytes(t *caseT) {
 	}
 }
 
-// warm connects drv and loads s into the server, so that the next call is one command.
+// warm connects drv and loads s into the server: the next call is one command.
 func (t *caseT) warm(drv driver.Driver, s *driver.Script) {
 	t.Helper()
 	_, err := drv.Eval(t.Ctx, s, []string{t.Key()}, []string{"warm"})

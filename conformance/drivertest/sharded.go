@@ -47,7 +47,7 @@ type shardedSubscription struct {
 	drv          driver.Driver
 	sub          driver.Subscription
 	key, channel string
-	master       *redistest.Server // where to publish, around the driver; nil: a script does
+	master       *redistest.Server // node to publish at, around the driver; nil: a script does
 }
 
 // subscribeSharded subscribes to the channel of a lock. It returns nil if the servers do not know
@@ -75,7 +75,7 @@ var shardPublishScript = script(`return redis.call('SPUBLISH', ARGV[1], '')`)
 func (s *shardedSubscription) publish() int64 {
 	if s.master != nil {
 		ctx := driver.Bound(s.t.Ctx, time.Second)
-		// as a waiter does, by which a client learns of a new master
+		// as a waiter does: a client learns of a new master by it
 		_, _ = s.drv.Eval(ctx, countScript, []string{s.key}, nil)
 		ctx.Stop()
 		if n, ok := s.master.MustCommand(s.t, "SPUBLISH", s.channel, "").(int64); ok {
@@ -93,7 +93,8 @@ func (s *shardedSubscription) publish() int64 {
 	return n
 }
 
-// arrives demands that messages reach the subscription, now or soon, and that the driver says so.
+// arrives demands that messages reach the subscription, now or soon, and that Delivery is
+// DeliverySharded.
 func (s *shardedSubscription) arrives(what string) {
 	s.t.Helper()
 	s.t.Eventually("a message has a receiver "+what, func() bool { return s.publish() == 1 })

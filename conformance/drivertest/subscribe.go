@@ -205,7 +205,7 @@ func reconnectWakes(t *caseT) {
 				}
 			})
 		}
-		for i, sub := range subs { // drain wake-ups in flight, so that the next cut is tested alone
+		for i, sub := range subs { // drain wake-ups in flight: the next cut is tested alone
 			t.Eventually("one subscriber is left", func() bool { return t.Listeners(channels[i]) == 1 })
 			t.Do(channels[i], "PUBLISH", channels[i], "")
 			t.Woken(sub, "PUBLISH")
@@ -324,7 +324,7 @@ func subscribeObeysItsContext(t *caseT) {
 	t.notClosed(other)
 }
 
-// deaf makes a driver for a user who may subscribe only to channels that begin with "allowed".
+// deaf makes a driver for a user limited to channels that begin with "allowed".
 func (t *caseT) deaf() driver.Driver {
 	t.Helper()
 	return t.Dial(t.User("deaf", "~*", "resetchannels", "&allowed*", "+@all"))

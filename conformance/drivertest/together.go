@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// togetherCases are about calls at the same time, which an adapter may send together.
+// togetherCases are about concurrent calls: an adapter may send them together.
 var togetherCases = []testCase{
 	{
 		name: "calls at the same time get their own answers", on: suite.AllKinds,
@@ -54,7 +54,7 @@ var togetherCases = []testCase{
 	},
 }
 
-// begin calls f in n goroutines, which begin at the same time.
+// begin calls f in n goroutines, started together.
 func (t *caseT) begin(n int, f func(i int)) *sync.WaitGroup {
 	var all sync.WaitGroup
 	start := make(chan struct{})
@@ -127,10 +127,10 @@ func (t *caseT) ranAll(keys []string) []int {
 	return ran
 }
 
-// commandOf returns the command that caller i sends: half of them send one, half the other.
+// commandOf returns the command of caller i: half of them send one, half the other.
 func commandOf(i int) command { return commands[i%len(commands)] }
 
-// answer is what a call returned.
+// answer is the result of a call.
 type answer struct {
 	err  error
 	took time.Duration
@@ -148,8 +148,8 @@ func (t *caseT) sendAll(drv driver.Driver, keys []string, newContext func(i int)
 	})
 }
 
-// consistent demands that no command was sent or executed twice, and none of which the answer says
-// that it was not sent was executed. A client may have to send something in its place.
+// consistent demands that no command was sent or executed twice, and that none was executed whose
+// answer is ErrNotSent. A client may have to send something in its place.
 func (t *caseT) consistent(p *faultproxy.Proxy, keys []string, answers []answer) {
 	t.Helper()
 	ran := t.ranAll(keys)
@@ -169,7 +169,7 @@ func (t *caseT) consistent(p *faultproxy.Proxy, keys []string, answers []answer)
 	}
 }
 
-// callsGetTheirOwnAnswers makes calls of different kinds, whose answers are all different.
+// callsGetTheirOwnAnswers makes calls of different kinds with different answers.
 func callsGetTheirOwnAnswers(t *caseT) {
 	const calls = 105
 	drv := t.Driver()
@@ -243,7 +243,7 @@ func callsGetTheirOwnAnswers(t *caseT) {
 // callerThatLeavesFailsNobody holds back the replies to some callers until they have left.
 func callerThatLeavesFailsNobody(t *caseT) {
 	const calls, every = 60, 6
-	const longer = 2500 * time.Millisecond // than an adapter waits for the reply of a caller that has left
+	const longer = 2500 * time.Millisecond // longer than an adapter waits for an absent caller's reply
 	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	for want, newContext := range endings {
@@ -305,7 +305,7 @@ func callsAreSentOnce(t *caseT) {
 }
 
 // sendAndBreak has callers send at the same time, each about its key, and p disturb each tenth
-// command. It demands that the outcome of these is unknown.
+// command. It demands that their outcome is unknown.
 func (t *caseT) sendAndBreak(
 	p *faultproxy.Proxy, drv driver.Driver, keys []string, what string, fault faultproxy.Fault,
 ) []answer {
@@ -330,7 +330,7 @@ func (t *caseT) sendAndBreak(
 	return answers
 }
 
-// unknownScriptsAreSentOnce makes calls of two scripts, of which the server knows one at first.
+// unknownScriptsAreSentOnce makes calls of two scripts. The server knows one of them at first.
 func unknownScriptsAreSentOnce(t *caseT) {
 	const calls, every = 60, 3
 	drv, keys := t.Driver(), t.keys(calls)
@@ -355,7 +355,7 @@ func unknownScriptsAreSentOnce(t *caseT) {
 	}
 }
 
-// unsentCallsAreNeverSent makes many impatient calls to a server that does not answer.
+// unsentCallsAreNeverSent makes many impatient calls to a silent server.
 func unsentCallsAreNeverSent(t *caseT) {
 	const calls = 200
 	patience := func(i int) time.Duration { return time.Duration(i+1) * 250 * time.Microsecond }
@@ -402,8 +402,8 @@ func unsentCallsAreNeverSent(t *caseT) {
 	}
 }
 
-// silentConnectionsDelayFew withholds the replies of one connection after the other from callers
-// that go on.
+// silentConnectionsDelayFew withholds the replies of one connection after the other from callers in
+// a loop.
 func silentConnectionsDelayFew(t *caseT) {
 	const (
 		callers, silent, patience, prompt = 40, 4, 200 * time.Millisecond, 100 * time.Millisecond
@@ -459,7 +459,7 @@ func silentConnectionsDelayFew(t *caseT) {
 	}
 }
 
-// leftCallersKeepNoConnection loses all replies to callers that have no deadline, and that leave.
+// leftCallersKeepNoConnection loses all replies to callers without a deadline, and cancels them.
 func leftCallersKeepNoConnection(t *caseT) {
 	const (
 		waves, calls = 60, 16           // one of them after the other: more than adapters have connections
