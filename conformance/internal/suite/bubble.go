@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// stillAfter is when a bubble that has not ended is taken for one that stands still. Most end within
-// a second; this is real time.
+// stillAfter is when a running bubble is taken for a stopped one. Most end within a second; this is
+// real time.
 const stillAfter = 5 * time.Minute
 
-// Bubble runs f in a bubble of testing/synctest, where time passes at once. Name is f's, for reports.
-// If all of f waits for what never comes, t fails. If a part of f waits in a way unknown to synctest,
-// such as for a mutex, fake time stops, and Bubble panics with the stacks of all goroutines.
+// Bubble runs f in a bubble of testing/synctest: time passes at once. Name is f's, for reports. If
+// all of f waits for ever, t fails. If a part of f waits in a way unknown to synctest, such as for
+// a mutex, fake time stops, and Bubble panics with the stacks of all goroutines.
 func Bubble(t *testing.T, name string, f func(*testing.T)) {
 	t.Helper()
 	still := time.AfterFunc(stillAfter, func() {

@@ -1,5 +1,5 @@
-// Package suite has what the suites for locks and for adapters share: the servers, the cases and
-// how they run. Packages conformance and drivertest have the cases.
+// Package suite has the common parts of the suites for locks and for adapters: the servers, the
+// cases and their runs. Packages conformance and drivertest have the cases.
 package suite
 
 import (
@@ -24,7 +24,7 @@ const (
 	Sentinel  Kind = "sentinel"
 )
 
-// Kinds are all kinds of servers, in the order in which a suite runs on them.
+// Kinds are all kinds of servers, in the order of a suite's runs.
 var Kinds = []Kind{Memory, Miniredis, Single, Cluster, Sentinel}
 
 // simulated reports whether miniredis plays a server of kind k: in fake time or over TCP.
@@ -43,7 +43,7 @@ var (
 	OnlyCluster     = []Kind{Cluster}
 )
 
-// Target is where a driver connects. It has the fields of drivertest.Target, which documents them.
+// Target has the addresses of servers. drivertest.Target documents its fields.
 type Target struct {
 	Kind               Kind
 	Addrs              []string
@@ -60,7 +60,7 @@ type Dial func(testing.TB, Target) (driver.Driver, error)
 // Feature is something that an adapter may lack. Package drivertest documents it.
 type Feature string
 
-// What an adapter may lack.
+// The features.
 const (
 	FeatureSubscribe Feature = "Subscribe"
 	FeatureReplicas  Feature = "Replicas"
@@ -80,11 +80,11 @@ var Features = []Feature{FeatureSubscribe, FeatureReplicas, FeatureSharded, Feat
 type Case struct {
 	// Name is the name of its subtest, below the kind of server.
 	Name string
-	// Proves is what it proves, such as "contract 4". It is logged when the case fails.
+	// Proves is the proved contract, such as "contract 4". It is logged when the case fails.
 	Proves string
-	// Why says in one sentence what would go wrong otherwise.
+	// Why is the harm to users otherwise, in one sentence.
 	Why string
-	// On are the kinds of servers that it runs on.
+	// On are the kinds of servers to run on.
 	On []Kind
 	// Own is true if it restarts, freezes or reconfigures the server: it gets one of its own.
 	Own bool
@@ -92,28 +92,27 @@ type Case struct {
 	Nodes int
 	// LeavesKeys is true if keys may be left when it is over.
 	LeavesKeys bool
-	// Needs are the features that the adapter must have.
+	// Needs are the required features of the adapter.
 	Needs []Feature
 	// Run is the case.
 	Run func(*T)
 }
 
-// Suite is a list of cases, and what they run on.
+// Suite is a list of cases, and their environment.
 type Suite struct {
-	// Name is the name of what is tested, for reports. Empty: what Driver.Info says.
+	// Name is the subject's name, for reports. Empty: the text of Driver.Info.
 	Name  string
 	Dial  Dial
 	Lacks []Feature
-	On    []Kind // nil: all that Lacks allows
+	On    []Kind // nil: all allowed by Lacks
 	Cases []Case
-	// Short leaves out cases that start several real servers. Run sets it if the test runs with
-	// -short.
+	// Short leaves out cases with several real servers. Run sets it if the test runs with -short.
 	Short bool
 	// Full runs the cases of a quorum on real servers too. Run sets it if HOLDFAST_TEST=full.
 	Full bool
 
 	matrix matrix
-	client string // what Driver.Info says; guarded by matrix.mu
+	client string // the text of Driver.Info; guarded by matrix.mu
 }
 
 // Lacking reports whether the adapter is declared to lack f.

@@ -13,25 +13,25 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// census records the keys of a case, which must not be left when it is over.
+// census records the keys of a case. None must be left when it is over.
 type census struct {
 	mu      sync.Mutex
-	keys    []string        // each is in the names of all that belongs to it
-	foreign map[string]bool // those that the case itself may have written
+	keys    []string        // parts of the names of the case's keys
+	foreign map[string]bool // possibly written by the case itself
 }
 
-// writes are the commands by which cases write keys around the driver.
+// writes are the commands of cases that write keys around the driver.
 var writes = map[string]bool{"SET": true, "HSET": true, "LPUSH": true, "RPUSH": true, "SADD": true, "ZADD": true,
 	"XADD": true, "SETEX": true, "PSETEX": true}
 
-// made records a key that the case uses.
+// made records a key of the case.
 func (c *census) made(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keys = append(c.keys, key)
 }
 
-// wrote records a key that the case itself may have written, around the driver.
+// wrote records a key possibly written by the case itself, around the driver.
 func (c *census) wrote(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *census) wroteHere(key string) {
 	c.foreign[key] = true
 }
 
-// stray returns those of the names found on a server that belong to the case and should not exist.
+// stray returns the names in found that belong to the case and should not exist.
 func (c *census) stray(found []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +55,8 @@ func (c *census) stray(found []string) []string {
 	})
 }
 
-// leavesNoKey demands that a case whose drivers are closed has left no key but fence counters,
-// which expire.
+// leavesNoKey demands that a case, its drivers closed, has left no key but fence counters with an
+// expiry.
 func (t *T) leavesNoKey() {
 	t.Helper()
 	if t.LeavesKeys || t.Failed() || t.Server.Given { // RunAt looks once, after all cases
@@ -111,7 +111,7 @@ func leavesNoConnection(tb testing.TB, s *Server) {
 }
 
 // connections lists the connections to a server, except those of replicas, of Sentinels and of the
-// list itself. A client whose last command was another CLIENT counts, as some send one to connect.
+// list itself. A client counts even after another CLIENT command: some send one to connect.
 func connections(ctx context.Context, s *Server) (left []string, err error) {
 	if s.Mini != nil {
 		if s.Mini.Server() == nil {
@@ -138,13 +138,13 @@ func connections(ctx context.Context, s *Server) (left []string, err error) {
 	return left, err
 }
 
-// finally waits until look finds nothing on any server of the case, and returns what is left.
+// finally waits until look finds nothing on any server of the case, and returns the rest.
 func (t *T) finally(look func(context.Context, *Server) ([]string, error)) []string {
 	return finally(context.WithoutCancel(t.Ctx), t.Server, t.Limit, look)
 }
 
-// finally waits until look finds nothing on s and its nodes, and returns what is left. A server
-// that was closed has nothing.
+// finally waits until look finds nothing on s and its nodes, and returns the rest. A closed server
+// has nothing.
 func finally(ctx context.Context, s *Server, limit time.Duration,
 	look func(context.Context, *Server) ([]string, error)) (left []string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*limit)

@@ -11,7 +11,7 @@ import (
 // lastEvents is how many events of a server are shown.
 const lastEvents = 60
 
-// again returns the command that runs a test alone.
+// again returns the command to run a test alone.
 func again(tb testing.TB) string {
 	elements := strings.Split(tb.Name(), "/")
 	for i, e := range elements {
@@ -24,7 +24,7 @@ func again(tb testing.TB) string {
 	return command
 }
 
-// story tells what the simulated servers of a case were asked and answered last, or nothing of others.
+// story returns the last requests and answers of a case's simulated servers, or nothing of others.
 func (s *Server) story() string {
 	var b strings.Builder
 	servers := s.Nodes

@@ -15,16 +15,16 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Result is what became of one case on a server that others use too.
+// Result is the result of one case on a server in use by others.
 type Result struct {
 	Case    *Case
 	LeftOut string // why it was not run, or not to its end; empty: it was run
 	Failed  bool
-	Lines   []string // what it reported
+	Lines   []string // its reports
 	Took    time.Duration
 }
 
-// whyNotGiven says why c cannot run on a single server that others use, or "".
+// whyNotGiven returns why c cannot run on a single server in use by others, or "".
 func (s *Suite) whyNotGiven(c *Case) string {
 	switch {
 	case slices.ContainsFunc(c.Needs, s.Lacking):
@@ -44,10 +44,10 @@ func (s *Suite) whyNotGiven(c *Case) string {
 	}
 }
 
-// RunAt runs the cases on a single server that others use too, a few at once, and reports each when
-// it has ended, one at a time. pick chooses cases by name; nil chooses all. Cases that would
-// disturb the others are left out. At the end RunAt removes all keys of the cases. It returns an
-// error if it cannot, or if a case left keys that it should not have left.
+// RunAt runs the cases on a single server in use by others, a few at once, and reports each when it
+// has ended, one at a time. pick chooses cases by name; nil chooses all. Cases that would disturb
+// the others are left out. At the end RunAt removes all keys of the cases. It returns an error if
+// it cannot, or if a case left keys it should not have left.
 func (s *Suite) RunAt(ctx context.Context, target Target, pick func(name string) bool, report func(Result)) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -115,8 +115,7 @@ func (c *census) add(other *census) {
 	}
 }
 
-// tidyUp removes what the cases have left, and returns an error if that is more than they may
-// leave.
+// tidyUp removes the keys of made, and returns an error if any of tidy were left.
 func (s *Server) tidyUp(ctx context.Context, made, tidy *census) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -145,16 +144,16 @@ func (s *Server) tidyUp(ctx context.Context, made, tidy *census) (err error) {
 	return nil
 }
 
-// endsSoon reports whether a key is gone or ends by itself within seconds, as the place does that a
-// release keeps for the waiter it wakes.
+// endsSoon reports whether a key is gone or ends by itself within seconds, as the place of a woken
+// waiter does.
 func endsSoon(conn *resp.Conn, key string) bool {
 	reply, err := conn.Do("PTTL", key)
 	ms, _ := reply.(int64)
 	return err == nil && ms != -1 && ms < 5000
 }
 
-// scan returns the keys that match a pattern. It looks for them in small steps, which does not hold
-// the server up.
+// scan returns the keys that match a pattern. It looks for them in small steps, and so never blocks
+// the server.
 func scan(conn *resp.Conn, pattern string) (found []string, err error) {
 	for cursor := "0"; ; {
 		reply, err := conn.Do("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)

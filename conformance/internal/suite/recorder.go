@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Recorder is a testing.TB that keeps what a case reports. It runs cases outside of go test, and
-// those that are to fail. What it does not implement panics, which counts as a failure.
+// Recorder is a testing.TB that keeps the reports of a case. It runs cases outside of go test, and
+// those meant to fail. A missing method panics, and so counts as a failure.
 type Recorder struct {
 	testing.TB
 	name   string
@@ -26,8 +26,8 @@ type Recorder struct {
 	cleanups []func()
 }
 
-// Record runs f as a test of its own, to its end, and returns what it reported. The test's context
-// ends with ctx.
+// Record runs f as a test of its own, to its end, and returns its reports. The test's context ends
+// with ctx.
 func Record(ctx context.Context, name string, f func(testing.TB)) *Recorder {
 	r := &Recorder{name: name}
 	r.ctx, r.cancel = context.WithCancel(ctx)
@@ -38,8 +38,7 @@ func Record(ctx context.Context, name string, f func(testing.TB)) *Recorder {
 	return r
 }
 
-// apart runs f in a goroutine of its own, so that it can end early, and records a panic as a
-// failure.
+// apart runs f in a goroutine of its own, to let it end early, and records a panic as a failure.
 func (r *Recorder) apart(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -74,7 +73,7 @@ func (r *Recorder) Helper() {}
 // Name returns the test's name.
 func (r *Recorder) Name() string { return r.name }
 
-// Context returns a context that ends with the test.
+// Context returns the context of the test.
 func (r *Recorder) Context() context.Context { return r.ctx }
 
 // Logf records a line.
@@ -142,13 +141,13 @@ func (r *Recorder) TempDir() string {
 	return dir
 }
 
-// First returns the first line of what was reported.
+// First returns the first reported line.
 func (r *Recorder) First() string {
 	line, _, _ := strings.Cut(strings.Join(r.Lines(), "\n"), "\n")
 	return line
 }
 
-// Lines returns what was reported.
+// Lines returns the reported lines.
 func (r *Recorder) Lines() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

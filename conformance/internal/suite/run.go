@@ -16,8 +16,8 @@ import (
 )
 
 // Run runs every case that applies, each as the subtest kind/name of t. Servers are started once
-// per kind, or for a single case if it disturbs them. At the end it fails t if a case that should
-// have run did not.
+// per kind, or for a single case if it disturbs them. At the end it fails t if one of these cases
+// did not run.
 func (s *Suite) Run(t *testing.T) {
 	t.Helper()
 	if err := s.Check(); err != nil {
@@ -54,7 +54,7 @@ func (s *Suite) Check() error {
 	return nil
 }
 
-// on returns the cases that must pass on servers of kind k.
+// on returns the cases for servers of kind k.
 func (s *Suite) on(k Kind) (list []*Case) {
 	for i := range s.Cases {
 		if c := &s.Cases[i]; s.applies(c, k) {
@@ -119,7 +119,7 @@ func (s *Suite) whyNone(k Kind) string {
 func (s *Suite) runCase(tb testing.TB, c *Case, kind Kind, shared *Server) {
 	tb.Helper()
 	tb.Cleanup(func() {
-		if !tb.Skipped() { // as by a Dial that gives up
+		if !tb.Skipped() { // as by a skip of Dial
 			s.matrix.ran(Cell{c.Name, kind})
 		}
 	})
@@ -144,7 +144,7 @@ func (s *Suite) RunOn(tb testing.TB, c *Case, srv *Server) {
 	c.Run(t)
 }
 
-// RunMutant runs one case that may be about to fail on tb. One on Memory needs a bubble.
+// RunMutant runs one case on tb, and may fail it. A case on Memory needs a bubble.
 func (s *Suite) RunMutant(tb testing.TB, c *Case, kind Kind) {
 	t := newT(tb, s, start(tb, kind, c.Nodes))
 	t.LeavesKeys = c.LeavesKeys
@@ -170,7 +170,7 @@ type Cell struct {
 
 func (c Cell) String() string { return string(c.Kind) + "/" + c.Name }
 
-// Demanded returns the cells that must run.
+// Demanded returns the cells to be run.
 func (s *Suite) Demanded() (list []Cell) {
 	for _, kind := range Kinds {
 		for _, c := range s.on(kind) {
@@ -180,7 +180,7 @@ func (s *Suite) Demanded() (list []Cell) {
 	return list
 }
 
-// matrix records which cells ran. The zero matrix is empty.
+// matrix records the executed cells. The zero matrix is empty.
 type matrix struct {
 	mu       sync.Mutex
 	executed map[Cell]bool
@@ -202,7 +202,7 @@ func (m *matrix) skip(k Kind) {
 	m.skipped = append(m.skipped, k)
 }
 
-// missing returns the cells that did not run, though there was a server.
+// missing returns the demanded cells that did not run, though there was a server.
 func (m *matrix) missing(demanded []Cell) (list []Cell) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -239,7 +239,7 @@ func (s *Suite) summary() string {
 	return text
 }
 
-// connected records what a driver says about its client, for reports.
+// connected records a driver's text about its client, for reports.
 func (s *Suite) connected(client string) {
 	s.matrix.mu.Lock()
 	defer s.matrix.mu.Unlock()

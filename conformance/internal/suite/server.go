@@ -46,7 +46,8 @@ type Server struct {
 	Double func(args ...any) (any, error)
 }
 
-// startShared starts what cases of a kind share, by Case.Nodes; a simulated one belongs to one case.
+// startShared starts the shared servers of a kind, by Case.Nodes; a simulated one belongs to one
+// case.
 func startShared(tb testing.TB, kind Kind, todo []*Case) map[int]*Server {
 	tb.Helper()
 	if kind.simulated() {
@@ -61,7 +62,7 @@ func startShared(tb testing.TB, kind Kind, todo []*Case) map[int]*Server {
 	return shared
 }
 
-// quiet is a test that does not show a server's log when one of many cases has failed.
+// quiet hides the failure of one of many cases: a server's log is not shown.
 type quiet struct{ testing.TB }
 
 func (quiet) Failed() bool { return false }
@@ -89,8 +90,8 @@ func start(tb testing.TB, kind Kind, nodes int) *Server {
 	}
 }
 
-// startNodes starts servers that share nothing. The real ones keep their keys over a restart, as a
-// quorum assumes.
+// startNodes starts independent servers. The real ones keep their keys over a restart, as a quorum
+// assumes.
 func startNodes(tb testing.TB, kind Kind, n int) *Server {
 	tb.Helper()
 	all := &Server{Target: Target{Kind: kind, Miniredis: kind.simulated()}}
@@ -134,7 +135,7 @@ func startMemory(tb testing.TB, network *memnet.Net) *Server {
 	}
 }
 
-// startMini starts a miniredis on a port outside the range in which clients get theirs.
+// startMini starts a miniredis on a port outside the range of clients' ports.
 func startMini(tb testing.TB) *Server {
 	tb.Helper()
 	var err error
@@ -195,7 +196,7 @@ func StartReal(tb testing.TB, opts redistest.Options) *Server {
 	}}
 }
 
-// Do sends a command to the node that has key, around the driver.
+// Do sends a command to key's node, around the driver.
 func (s *Server) Do(ctx context.Context, key string, args ...any) (any, error) {
 	switch {
 	case s.Double != nil:

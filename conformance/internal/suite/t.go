@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// limitInMemory and limit are how long a case waits for anything that must happen: in fake time,
-	// where nothing is slow, and on real servers.
+	// limitInMemory and limit are how long a case waits for an event: in fake time, without slow
+	// answers, and on real servers.
 	limitInMemory = 11 * time.Second
 	limit         = time.Minute
 	// PollEvery is the interval of the first polls.
 	PollEvery = 2 * time.Millisecond
 )
 
-// T is what a case works with: a test, one server, and the means to connect to it.
+// T is a test of one case, with one server and the means to connect to it.
 type T struct {
 	testing.TB
 	Suite  *Suite
@@ -31,10 +31,10 @@ type T struct {
 	Ctx    context.Context // ends with the case, or after five minutes
 
 	LeavesKeys bool          // keys may be left when the case is over
-	Limit      time.Duration // of every wait for what must happen
+	Limit      time.Duration // of every wait for an event
 
 	made    census
-	drivers atomic.Int32 // that are open
+	drivers atomic.Int32 // number of open ones
 }
 
 func newT(tb testing.TB, s *Suite, srv *Server) *T {
@@ -50,7 +50,7 @@ func newT(tb testing.TB, s *Suite, srv *Server) *T {
 	return t
 }
 
-// limit returns how long to wait for what must happen at s.
+// limit returns how long to wait for an event at s.
 func (s *Server) limit() time.Duration {
 	if s.Target.Dial != nil {
 		return limitInMemory
@@ -61,21 +61,21 @@ func (s *Server) limit() time.Duration {
 // Lacks reports whether the adapter is declared to lack f.
 func (t *T) Lacks(f Feature) bool { return t.Suite.Lacking(f) }
 
-// Key returns a key that no other case uses, with a form that clusters spread.
+// Key returns a key of no other case, with a form that clusters spread.
 func (t *T) Key() string {
 	key := "conformance." + lease.NewToken()
 	t.made.made(key)
 	return key
 }
 
-// Driver makes a driver that is connected to the server. It is closed at the end of the case,
-// before its client.
+// Driver makes a driver connected to the server. It is closed at the end of the case, before its
+// client.
 func (t *T) Driver() driver.Driver {
 	t.Helper()
 	return t.Dial(t.Server.Target)
 }
 
-// Dial makes a driver that is connected to target, or fails the case.
+// Dial makes a driver connected to target, or fails the case.
 func (t *T) Dial(target Target) driver.Driver {
 	t.Helper()
 	if dial := target.Dial; dial != nil {
@@ -111,7 +111,7 @@ func (t *T) Dial(target Target) driver.Driver {
 	return drv
 }
 
-// Proxied puts a proxy in front of the server, and makes a driver that is connected to it.
+// Proxied puts a proxy in front of the server, and makes a driver connected to it.
 func (t *T) Proxied() (*faultproxy.Proxy, driver.Driver) {
 	t.Helper()
 	if t.Server.Given && t.Server.Target.TLS != nil {
@@ -137,7 +137,7 @@ func (t *T) User(name string, rules ...any) Target {
 	return target
 }
 
-// Do sends a command to the node that has key, around the driver. An error fails the case.
+// Do sends a command to key's node, around the driver. An error fails the case.
 func (t *T) Do(key string, args ...any) any {
 	t.Helper()
 	if key != "" && writes[fmt.Sprint(args[0])] {
@@ -173,7 +173,7 @@ func (t *T) Exists(key string) bool {
 	return t.Do(key, "EXISTS", key) == int64(1)
 }
 
-// What PTTL returns if there is no key, or one that never expires.
+// Results of PTTL if there is no key, or one without an expiry.
 const (
 	NoKey        = -2 * time.Millisecond
 	NeverExpires = -1 * time.Millisecond
@@ -189,8 +189,7 @@ func (t *T) PTTL(key string) time.Duration {
 // rounding is how much of a remaining life is lost to servers' whole milliseconds.
 const rounding = 3 * time.Millisecond
 
-// Left demands that left, found out just now, is what remains of a life of so long. The life began
-// after began.
+// Left demands that left, found out just now, is the rest of life. The life began after began.
 func (t *T) Left(left, life time.Duration, began time.Time, what string, args ...any) {
 	t.Helper()
 	if least := life - time.Since(began) - rounding; left > life || left < least {
@@ -266,14 +265,14 @@ func (t *T) Promptly(what string, f func()) {
 	}
 }
 
-// Background runs f in a goroutine, and returns the channel on which its error arrives.
+// Background runs f in a goroutine, and returns the channel of its error.
 func Background(f func() error) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- f() }()
 	return result
 }
 
-// Result waits for the error of a function that Background runs.
+// Result waits for the error of a function run by Background.
 func (t *T) Result(ch <-chan error, what string) error {
 	t.Helper()
 	timer := time.NewTimer(t.Limit)
@@ -311,7 +310,7 @@ func (t *T) SentOnce(p *faultproxy.Proxy, key, what string) {
 	}
 }
 
-// Drain takes a wake-up that has arrived, if there is one.
+// Drain takes an arrived wake-up, if there is one.
 func Drain(sub driver.Subscription) {
 	select {
 	case <-sub.Wake():
@@ -325,7 +324,7 @@ func (t *T) Woken(sub driver.Subscription, what string) {
 	t.Event(sub.Wake(), "the listener is woken: "+what)
 }
 
-// Listeners returns the number of connections that are subscribed to channel, over all nodes.
+// Listeners returns the number of connections subscribed to channel, over all nodes.
 func (t *T) Listeners(channel string) int64 {
 	t.Helper()
 	count := func(reply any, err error) int64 {
