@@ -8,9 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 )
 
-// CheckCases demands that each case of a suite says what it is, that each kind of server has cases,
-// and that what the suite lacks, its kinds of servers and -short leave out what they are to leave
-// out, and no more.
+// CheckCases demands that each case of a suite is complete and each kind of server has cases. A
+// suite's Lacks, On, Short and Full must leave out exactly their cases.
 func CheckCases(t *testing.T, s *suite.Suite) {
 	t.Helper()
 	byName, all := map[string]suite.Case{}, []suite.Cell{}

@@ -18,7 +18,7 @@ func Dial(_ testing.TB, target suite.Target) (driver.Driver, error) {
 	}), nil
 }
 
-// Driver is a sound driver with a flaw: a function that is not nil replaces the method.
+// Driver is a sound driver with a flaw: a non-nil function replaces the method.
 type Driver struct {
 	driver.Driver
 	OnSetNX     func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error)
@@ -27,7 +27,7 @@ type Driver struct {
 	OnClose     func(d driver.Driver) error
 }
 
-// Flaws that cases of both suites must catch.
+// Flaws to be caught by cases of both suites.
 var (
 	NeverWakes = Driver{OnSubscribe: func(ctx context.Context, d driver.Driver,
 		channel string) (driver.Subscription, error) {
@@ -44,7 +44,7 @@ var (
 	StaysOpen = Driver{OnClose: func(driver.Driver) error { return nil }}
 )
 
-// Mapped is a driver that changes every error of both commands.
+// Mapped is a driver with the errors of both commands changed.
 func Mapped(change func(error) error) Driver {
 	return Driver{
 		OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
@@ -69,7 +69,7 @@ func (f Driver) Dial(tb testing.TB, target suite.Target) (driver.Driver, error) 
 	if err != nil {
 		return nil, err
 	}
-	tb.Cleanup(func() { _ = d.Close() }) // in case that the flaw leaves it open
+	tb.Cleanup(func() { _ = d.Close() }) // the flaw may leave it open
 	f.Driver = d
 	return &f, nil
 }

@@ -1,4 +1,4 @@
-// Package suitetest tests a suite: it runs cases on what is flawed, and demands that they fail.
+// Package suitetest tests a suite: it runs cases on flawed subjects, and demands that they fail.
 package suitetest
 
 import (
@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 )
 
-// Mutant is something flawed, and the cases that must catch the flaw.
+// Mutant is a flawed subject, and the cases to catch the flaw.
 type Mutant struct {
 	Name   string
 	Flawed *suite.Suite
-	Sound  *suite.Suite // what it was made of; nil: another test of the package runs all cases over that
+	Sound  *suite.Suite // the suite without the flaw; nil: another test of the package runs all its cases
 	Caught []string
 }
 
-// Catch demands, in a subtest for each mutant, that it fails the cases that were made for its flaw,
-// and that these pass without the flaw. They run in fake time, or on a real cluster if they need one.
+// Catch demands, in a subtest for each mutant, that the cases for its flaw fail, and pass without
+// the flaw. They run in fake time, or on a real cluster if they need one.
 func Catch(t *testing.T, mutants []Mutant) {
 	t.Helper()
 	for _, m := range mutants {
@@ -50,7 +50,7 @@ func Catch(t *testing.T, mutants []Mutant) {
 	}
 }
 
-// run runs a case on a server of some kind, and returns what it reported.
+// run runs a case on a server of some kind, and returns its reports.
 func run(t *testing.T, s *suite.Suite, c *suite.Case, kind suite.Kind) (r *suite.Recorder) {
 	t.Helper()
 	record := func(*testing.T) {
@@ -63,7 +63,7 @@ func run(t *testing.T, s *suite.Suite, c *suite.Case, kind suite.Kind) (r *suite
 		return r
 	}
 	suite.Bubble(t, t.Name()+" by "+c.Name, record)
-	if r == nil { // a deadlock, which Bubble has reported
+	if r == nil { // a deadlock, reported by Bubble
 		t.FailNow()
 	}
 	return r
