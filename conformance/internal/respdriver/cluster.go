@@ -33,8 +33,8 @@ func (d *Driver) distrust(addr string) {
 	}
 }
 
-// redirect returns the address of the node that a MOVED or ASK names. They prove that the command
-// was not executed. to is empty for another error.
+// redirect returns the node's address in a MOVED or ASK. They prove that the command was not
+// executed. to is empty for another error.
 func (d *Driver) redirect(err error) (to string, asking bool) {
 	reply, refused := errors.AsType[*driver.ServerError](err)
 	if d.topology == nil || !refused || reply.Code() != "MOVED" && reply.Code() != "ASK" {
@@ -64,7 +64,7 @@ func (d *Driver) askSlots(ctx context.Context) (adapter.Slots, error) {
 	return nil, err
 }
 
-// masterOf returns the address of the master that has the slot of channel.
+// masterOf returns the address of the master with channel's slot.
 func (d *Driver) masterOf(ctx context.Context, channel string, fresh time.Time) (string, error) {
 	r, err := d.topology.Master(ctx, channel, fresh)
 	return r.Addr, err

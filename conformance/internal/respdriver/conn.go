@@ -50,7 +50,7 @@ func (d *Driver) Close() error {
 	return err
 }
 
-// dial connects to the server at addr, or to the master that the Sentinels name, and logs in.
+// dial connects to the server at addr, or to the Sentinels' master, and logs in.
 func (d *Driver) dial(ctx context.Context, addr string) (c *resp.Conn, err error) {
 	if d.cfg.MasterName != "" {
 		if addr, err = d.askSentinels(ctx); err != nil {

@@ -13,7 +13,7 @@ func (d *Driver) open(ctx context.Context) (adapter.Feed, error) {
 	return feed{Conn: c}, err
 }
 
-// feed implements adapter.Feed. Close is that of the connection.
+// feed implements adapter.Feed. Close is the connection's.
 type feed struct {
 	*resp.Conn
 	shard string // "S" on a connection for SSUBSCRIBE

@@ -1,7 +1,7 @@
-// Package respdriver is a complete adapter without a client library; package resp, which encodes
-// commands and decodes replies, takes the place of one. It is the model of
-// docs/writing-a-provider.md. The tests of the conformance suite run on it, so that they test the
-// suite and not a client.
+// Package respdriver is a complete adapter without a client library; package resp takes the place
+// of one: it encodes commands and decodes replies. respdriver is the model of
+// docs/writing-a-provider.md. The tests of the conformance suite run on it, to test the suite and
+// not a client.
 package respdriver
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// Config says where to connect.
+// Config has the addresses of the servers, and the login.
 type Config struct {
 	Addrs              []string // "host:port"
 	Cluster            bool     // Addrs are nodes of a cluster
@@ -36,7 +36,7 @@ type Driver struct {
 	mu    sync.Mutex
 	idle  map[string][]*resp.Conn // by address
 	next  int                     // index in cfg.Addrs of the node for commands without a key
-	stale time.Time               // what the topology learned before this is not relied on
+	stale time.Time               // earlier knowledge of the topology is not relied on
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -67,7 +67,7 @@ func (d *Driver) send(ctx context.Context, commands []*adapter.Command) {
 }
 
 // sendTo sends commands to the server at addr. The connection is closed when ctx ends. asking makes
-// a node of a cluster serve a slot that it is about to get.
+// a node of a cluster serve a slot it is about to get.
 func (d *Driver) sendTo(ctx context.Context, addr string, asking bool, commands []*adapter.Command) {
 	conn, err := d.conn(ctx, addr)
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *Driver) sendTo(ctx context.Context, addr string, asking bool, commands 
 }
 
 // exchange writes commands, and reads as many replies. It returns an error if the connection is
-// broken. Then the outcome of what has no reply is unknown.
+// broken. Then the outcome of commands without a reply is unknown.
 func exchange(conn *resp.Conn, commands []*adapter.Command) (broken error) {
 	var begun []*adapter.Command
 	for _, c := range commands {
