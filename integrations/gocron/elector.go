@@ -10,23 +10,23 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Elector is a gocron.Elector: of the replicas whose Elector campaigns for a name, one leads, and
-// its scheduler runs all jobs. Give it to gocron.WithDistributedElector, which takes precedence
-// over the Lockers of the scheduler and its jobs. It is safe for concurrent use.
+// Elector is a gocron.Elector: of the replicas campaigning for a name, one leads, and its scheduler
+// runs all jobs. Give it to gocron.WithDistributedElector. It takes precedence over the Lockers of
+// the scheduler and its jobs. It is safe for concurrent use.
 type Elector struct {
 	candidate *leader.Candidate
 	lead      atomic.Pointer[context.Context] // Lead's latest; nil: it has not led yet
 
 	closed context.Context
 	close  context.CancelFunc // ends closed
-	mu     sync.Mutex         // so that Close waits for each Run that began before it
+	mu     sync.Mutex         // makes Close wait for each Run begun before it
 	runs   sync.WaitGroup
 }
 
-// NewElector returns an Elector that campaigns once [Elector.Run] is called, over a Locker that
-// waits and renews, as that of holdfast.New. cfg.Name is required; it is the name of the lock.
-// cfg.Lead may be nil; if it is set, it is called for each term as package leader says, and ends
-// the term when it returns. The errors are those of [leader.New].
+// NewElector returns an Elector over a waiting and renewing Locker, as holdfast.New's. It
+// campaigns once [Elector.Run] is called. cfg.Name is required; it is the name of the lock.
+// cfg.Lead may be nil; otherwise it is called for each term (package leader), and ends the term
+// when it returns. The errors are those of [leader.New].
 func NewElector(l locker.Locker, cfg leader.Config) (*Elector, error) {
 	e := &Elector{}
 	lead := cfg.Lead
@@ -47,8 +47,8 @@ func NewElector(l locker.Locker, cfg leader.Config) (*Elector, error) {
 }
 
 // Run campaigns and leads, again and again, until ctx ends or Close is called, and then steps down.
-// Without it the Elector never leads. It returns what [leader.Candidate.Run] returns: an error
-// means that this replica does not campaign any more. After Close, Run returns nil at once.
+// Without it the Elector never leads. It returns the result of [leader.Candidate.Run]: after an
+// error this replica does not campaign any more. After Close, Run returns nil at once.
 func (e *Elector) Run(ctx context.Context) error {
 	if ctx == nil {
 		return driver.NilContext("Elector.Run ctx")
@@ -66,8 +66,8 @@ func (e *Elector) Run(ctx context.Context) error {
 	return e.candidate.Run(ctx)
 }
 
-// Close steps down, so that another replica leads at once, and returns when Run has returned. Call
-// it after the Shutdown of the scheduler, which waits for running jobs: otherwise the next leader
+// Close steps down, to let another replica lead at once, and returns when Run has returned. The
+// Shutdown of the scheduler waits for running jobs. Call Close after it: otherwise the next leader
 // runs jobs while jobs of this one still run.
 func (e *Elector) Close() {
 	e.close()
@@ -86,14 +86,14 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	return e.candidate.IsLeader(ctx)
 }
 
-// Term returns the number of the term in which this replica leads now, for use as a fencing token,
-// or 0 and false if it does not lead.
+// Term returns the number of this replica's present term, for use as a fencing token, or 0 and
+// false if it does not lead.
 func (e *Elector) Term() (number int64, leads bool) { return e.candidate.Term() }
 
 // Context returns a copy of parent that also ends when the term ends; then context.Cause is the
 // locker.LostError if the lease was lost. If this replica does not lead, the ctx has ended with the
-// cause leader.ErrNotLeader. A job calls it first of all, since gocron does not stop jobs of a
-// replica that leads no more.
+// cause leader.ErrNotLeader. A job calls it first of all: gocron does not stop jobs after the lead
+// is lost.
 func (e *Elector) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	if err := e.IsLeader(ctx); err != nil {

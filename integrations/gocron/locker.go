@@ -21,31 +21,30 @@ const (
 	retryPause     = 100 * time.Millisecond
 )
 
-// Config configures a [Locker]. The zero Config works, for jobs whose ticks are a second or more
-// apart.
+// Config configures a [Locker]. The zero Config works, for jobs with ticks a second or more apart.
 type Config struct {
 	// Prefix precedes the job's name in the name of the lock. Set one if other programs lock names
 	// at the same server. Default: "".
 	Prefix string
-	// MinHold is the minimum time for which the job's name stays taken after a run began, even if
-	// the run ends earlier. Set it to more than twice what the replicas' clocks differ, so that a
+	// MinHold is the minimum time from a run's begin for which the job's name stays taken, even if the
+	// run ends earlier. Set it to more than twice the difference of the replicas' clocks, so that a
 	// tick runs once, and to less than the time between two ticks by that much, so that no tick is
-	// skipped. For a DurationJob without WithStartAt, whose ticks differ from replica to replica,
-	// set it to nine tenths of the duration. Default: 500 ms. With 1 ms there is practically none.
+	// skipped. If the ticks differ from replica to replica (a DurationJob without WithStartAt), set it
+	// to nine tenths of the duration. Default: 500 ms. With 1 ms there is practically none.
 	MinHold time.Duration
 	// TTL is how long the lease lasts unless it is renewed: MinHold or longer. If a replica dies
-	// during a run, no other replica runs the job until its lease has ended. Default: the
-	// strategy's, 30 s, or MinHold if that is longer.
+	// during a run, no other replica runs the job until its lease has ended. Default: the strategy's,
+	// 30 s, or MinHold if longer.
 	TTL time.Duration
-	// Fenced asks for a fencing token too; [Locker.Held] returns the lock that has it.
+	// Fenced asks for a fencing token too: that of the lock from [Locker.Held].
 	Fenced bool
-	// Note describes this replica to others: the errors of replicas that are refused have it. At
-	// most 1024 bytes. Default: "".
+	// Note describes this replica to others, in the errors of refused replicas. At most 1024 bytes.
+	// Default: "".
 	Note string
 }
 
 // Locker is a gocron.Locker: of all replicas that reach a job's tick, one runs it. Give it to
-// gocron.WithDistributedLocker or, for jobs that need another MinHold, to
+// gocron.WithDistributedLocker or, for jobs with another MinHold, to
 // gocron.WithDistributedJobLocker. It is safe for concurrent use and needs no closing.
 type Locker struct {
 	locker locker.Locker
@@ -53,10 +52,10 @@ type Locker struct {
 	req    locker.Request
 
 	mu   sync.Mutex
-	runs map[string]*locker.Lock // of keys that are not unlocked; nil: it is being acquired
+	runs map[string]*locker.Lock // by key, until unlocked; nil: being acquired
 }
 
-// New returns a Locker over l. Use one that renews its locks, as that of holdfast.New; over a bare
+// New returns a Locker over l. Use one that renews its locks, as holdfast.New's; over a bare
 // strategy a lock is lost one TTL after it was acquired. The error matches locker.ErrInvalid if l
 // is nil or a semaphore of more than one permit, or if a field of cfg is out of its range.
 func New(l locker.Locker, cfg Config) (*Locker, error) {
@@ -79,18 +78,18 @@ func New(l locker.Locker, cfg Config) (*Locker, error) {
 	return &Locker{locker: l, prefix: cfg.Prefix, req: req, runs: map[string]*locker.Lock{}}, nil
 }
 
-// Lock acquires the lock of key, which is the name of a job. It does not wait for another holder.
-// In an outage it tries for half of MinHold, but for 1 s at least and for 30 s at most; ctx may end
-// it sooner. A lock that is acquired later than that is released in the background.
+// Lock acquires the lock of key, the name of a job. It does not wait for another holder. In an
+// outage it tries for half of MinHold, but for 1 s at least and for 30 s at most; ctx may end it
+// sooner. A lock acquired later is released in the background.
 //
 // If Lock returns an error, gocron skips the run and calls its AfterLockError listeners with the
-// error. It is a [locker.OpError] that matches locker.ErrNotAcquired if another replica runs the
-// job or has run it at this tick, or if an earlier run of this Locker has not ended. Any other
-// error means that the server could not be asked or refused the command.
+// error, a [locker.OpError]. It matches locker.ErrNotAcquired if another replica runs the job or
+// has run it at this tick, or if an earlier run of this Locker has not ended. After any other
+// error, the server could not be asked or refused the command.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	req := l.req
 	req.Name = l.prefix + key
-	req.Owner = lease.NewToken() // not that of ctx, under which strategies/reentrant would let two runs begin
+	req.Owner = lease.NewToken() // with the owner of ctx, strategies/reentrant would let two runs begin
 	if ctx == nil {
 		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: driver.NilContext("Lock ctx")}
 	}
@@ -115,8 +114,8 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return r, nil
 }
 
-// acquire makes attempts until one is answered. A tick that is reached at different times must run
-// once, so no attempt may be executed after MinHold of the replica that came first.
+// acquire makes attempts until one is answered. Replicas may reach a tick at different times, and
+// it must run once: no attempt may be executed after the first replica's MinHold.
 func acquire(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
 	end := time.Now().Add(min(max(req.MinHold/2, minTry), maxTry))
 	for {
@@ -133,18 +132,18 @@ func acquire(ctx context.Context, l locker.Locker, req locker.Request) (*locker.
 	}
 }
 
-// Held returns the lock of the run of key that this Locker let begin and that has not ended, or nil
-// if there is none. A run calls it first of all, since gocron does not tell a job that its lock was
-// lost: the ctx of Held(key).Context(ctx) ends then. It works with a nil Lock too; that ctx has
-// ended already. In an AfterJobRuns listener, which gocron calls before Unlock, Held(key).Err()
-// tells whether the run kept its lock until its end.
+// Held returns the lock of the present run of key begun by this Locker, or nil if there is none. A
+// run calls it first of all: gocron does not tell a job of the loss of its lock, but the ctx of
+// Held(key).Context(ctx) ends then. It works with a nil Lock too; that ctx has ended already.
+// gocron calls AfterJobRuns listeners before Unlock. In one, Held(key).Err() is nil if the run kept
+// its lock until its end.
 func (l *Locker) Held(key string) *locker.Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.runs[key]
 }
 
-// begin reports whether no run of key is in progress, and records that one is.
+// begin reports whether no run of key is in progress, and records a new one.
 func (l *Locker) begin(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,9 +169,9 @@ type run struct {
 }
 
 // Unlock releases the lock. The job's name stays taken until MinHold has passed. gocron calls it
-// when the run has ended, with a ctx that may have ended and does not stop it, and drops its error.
-// The errors are those of [locker.Lock.Release]; locker.ErrLost means that another replica may have
-// begun a run meanwhile.
+// when the run has ended, and drops its error; the end of ctx does not stop it. The errors are
+// those of [locker.Lock.Release]; after locker.ErrLost another replica may have begun a run
+// meanwhile.
 func (r *run) Unlock(ctx context.Context) error {
 	defer r.once.Do(func() { r.locker.end(r.key) })
 	return r.lock.Release(ctx)
