@@ -29,7 +29,7 @@ type Config struct {
 	RecordEvent func(event string)
 }
 
-// stoppedLeading is the event by which a LeaderElector says that its term is over.
+// stoppedLeading is the event of a LeaderElector at the end of its term.
 const stoppedLeading = "stopped leading"
 
 var errStopped = errors.New("the LeaderElector stopped without a release")
@@ -88,9 +88,9 @@ func (c Config) request(ttl time.Duration) locker.Request {
 	return locker.Request{Name: c.Name, TTL: ttl, NoWait: true, Fenced: true, Owner: c.Identity, Note: c.Identity}
 }
 
-// Lead returns an OnStartedLeading callback that calls work with the number of the term, which is
-// the fencing token of the hold. The ctx of work ends when the LeaderElector stops, and when the
-// lease is lost; then context.Cause is a [locker.LostError]. work should return soon after that.
+// Lead returns an OnStartedLeading callback. It calls work with the number of the term: the fencing
+// token of the hold. The ctx of work ends when the LeaderElector stops, and when the lease is lost;
+// then context.Cause is a [locker.LostError]. work should return soon after that.
 //
 // The lock is released only once work has returned. If work has not returned within RenewDeadline,
 // the lock is not released, and others wait for the end of the lease. Work of a later term begins
@@ -119,7 +119,7 @@ func (l *Lock) takeTurn(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
 		return nil
-	default: // so that the end of ctx matters only if there is something to wait for
+	default: // the end of ctx matters only during a wait
 	}
 	select {
 	case l.turn <- struct{}{}:
@@ -132,7 +132,7 @@ func (l *Lock) takeTurn(ctx context.Context) error {
 func (l *Lock) passTurn() { <-l.turn }
 
 // Held returns the hold of the current term, and nil if there is no term. It is for programs that
-// cannot use Lead: its Context ends when the lease is lost, which may be before the ctx of
+// cannot use Lead: its Context ends when the lease is lost, possibly before the ctx of
 // OnStartedLeading ends. The methods of a nil *locker.Lock can be called: its Context has ended,
 // and its Fence is 0.
 //
@@ -153,7 +153,7 @@ func (l *Lock) set(t term) {
 }
 
 // Get implements resourcelock.Interface. It returns the record of this candidate without asking the
-// server while the hold lasts, and else who holds the lock at the server. The error matches
+// server while the hold lasts, and else the record of the holder there. The error matches
 // apierrors.IsNotFound if the lock is free.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	t := l.current()
@@ -161,7 +161,7 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		return &t.record, raw(t.record), nil
 	}
 	state, err := locker.Inspect(ctx, l.locker, l.cfg.Name)
-	lost := t.hold != nil // in this term, which must end before the next campaign
+	lost := t.hold != nil // in this term; it must end before the next campaign
 	switch {
 	case lost && !state.Held: // or the server did not say
 		state = locker.State{Held: true, Owner: l.cfg.Identity}
@@ -241,8 +241,7 @@ func (l *Lock) put(ctx context.Context, record resourcelock.LeaderElectionRecord
 }
 
 // RecordEvent implements resourcelock.Interface. A LeaderElector calls it when a term begins and
-// when it has ended. A hold that was not released by then ends here too: its lease is no longer
-// renewed.
+// when it has ended. A hold not released by then ends here too: its lease is no longer renewed.
 func (l *Lock) RecordEvent(event string) {
 	if t := l.current(); event == stoppedLeading && t.hold != nil {
 		l.set(term{})

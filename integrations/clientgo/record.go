@@ -12,12 +12,12 @@ import (
 // unknownHolder is the identity of a holder without an owner, such as another library.
 const unknownHolder = "(unknown)"
 
-// recordOf returns the record of a lock that somebody holds, as a candidate without a hold sees it.
+// recordOf returns the record of a held lock, for a candidate without a hold.
 //
 // A LeaderElector attempts nothing while a record has the identity of another and changes again and
-// again, and takes a record with its own identity for its own leadership. So the identity is empty,
-// which means that anyone may try, if the hold is an earlier one of this candidate: of its process
-// before a restart, or of an acquire that is being undone. The strategy then decides.
+// again, and takes a record with its own identity for its own leadership. If the hold is an earlier
+// one of this candidate (of its process before a restart, or of an acquire being undone), the
+// identity is therefore empty: anyone may try, and the strategy decides.
 func recordOf(state locker.State, identity string, now time.Time) resourcelock.LeaderElectionRecord {
 	holder := state.Owner
 	switch holder {
@@ -33,13 +33,13 @@ func recordOf(state locker.State, identity string, now time.Time) resourcelock.L
 	}
 }
 
-// raw returns what tells one record from another. The time in a record of another candidate is that
-// of asking: the server is asked each time, and it decides when a lease has ended.
+// raw returns the distinguishing part of a record. The time in a record of another candidate is
+// that of asking: the server is asked each time, and it decides when a lease has ended.
 func raw(record resourcelock.LeaderElectionRecord) []byte {
 	return record.RenewTime.AppendFormat([]byte(record.HolderIdentity+" "), time.RFC3339Nano)
 }
 
-// statusError is err with the reason by which k8s.io/apimachinery/pkg/api/errors knows it.
+// statusError is err with its reason for k8s.io/apimachinery/pkg/api/errors.
 type statusError struct {
 	error
 	reason metav1.StatusReason
