@@ -21,13 +21,13 @@ import (
 
 const dialTimeout = 3 * time.Second
 
-// server is where the clients connect to.
+// server is the Redis server of the clients.
 type server struct {
 	url      *url.URL
 	embedded *miniredis.Miniredis // nil: a real one
 }
 
-// openServer takes the URL of a server, or starts one in this process where that is empty.
+// openServer takes the URL of a server, or starts one in this process if it is empty.
 func openServer(address string) (*server, error) {
 	if address != "" {
 		u, err := url.Parse(address)
@@ -66,13 +66,12 @@ type client struct {
 	closer func() error
 }
 
-// allClients are the clients that were connected.
+// allClients are the connected clients.
 type allClients []*client
 
 var dialers = []func(context.Context, *server) (*client, error){dialGoredis, dialRueidis, dialRedigo}
 
-// dialClients connects the three clients. What it returns is to be closed also where one of them
-// fails.
+// dialClients connects the three clients. Close the result even if one of them fails.
 func dialClients(ctx context.Context, s *server) (all allClients, err error) {
 	logging.Disable() // go-redis writes its own lines to standard error otherwise
 	for _, dial := range dialers {
@@ -120,7 +119,7 @@ func dialRueidis(_ context.Context, s *server) (*client, error) {
 		return nil, err
 	}
 	opts.Dialer.Timeout = dialTimeout
-	if s.embedded != nil { // what miniredis does not know
+	if s.embedded != nil { // unknown to miniredis
 		opts.DisableCache, opts.ForceSingleClient, opts.AlwaysRESP2 = true, true, true
 	}
 	c, err := rueidisclient.NewClient(opts)

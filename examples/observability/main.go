@@ -10,8 +10,7 @@
 //
 // It needs nothing but Go; -redis takes a real server. It ends with exit status 0, or with 1 and a
 // line on standard error if the server, an address, the collector or the file cannot be used. It is
-// a module of its own, so that its exporters stay out of the modules that users of the library
-// download.
+// a module of its own: its exporters stay out of the downloads of the library's users.
 package main
 
 import (
@@ -55,11 +54,11 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Stdout, s); err != nil {
 		fmt.Fprintln(os.Stderr, "observability:", strings.ReplaceAll(err.Error(), "\n", "; "))
-		os.Exit(1) //nolint:gocritic // nothing of what is deferred outlives the process
+		os.Exit(1) //nolint:gocritic // nothing deferred outlives the process
 	}
 }
 
-// checkCollector refuses what the exporters would take for a part of a URL.
+// checkCollector refuses text that the exporters would take for a part of a URL.
 func checkCollector(address string) error {
 	if address == "" {
 		return nil

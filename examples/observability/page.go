@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// page is what Prometheus scrapes.
+// page is the page for Prometheus to scrape.
 type page struct {
 	url    string
 	server *http.Server
 	ended  chan error
 }
 
-// serveMetrics serves what all workers measure.
+// serveMetrics serves the metrics of all workers.
 func serveMetrics(ctx context.Context, address string, workers team) (*page, error) {
 	var all prometheus.Gatherers
 	for _, w := range workers {
@@ -29,8 +29,7 @@ func serveMetrics(ctx context.Context, address string, workers team) (*page, err
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	// OpenMetrics carries exemplars: from a bucket to the trace of an acquisition that fell into
-	// it.
+	// OpenMetrics carries exemplars: from a bucket to the trace of an acquisition in it.
 	mux.Handle("/metrics", promhttp.HandlerFor(all, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	p := &page{
 		url:    "http://" + listener.Addr().String() + "/metrics",

@@ -12,17 +12,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// recorder keeps the spans of all workers: what a tracing backend would be asked for.
+// recorder keeps the spans of all workers, in place of a tracing backend.
 type recorder struct {
 	mu      sync.Mutex
 	ended   []span
 	stopped bool
-	lost    chan struct{} // closed when a hold that was lost has ended
+	lost    chan struct{} // closed when a lost hold has ended
 }
 
 func newRecorder() *recorder { return &recorder{lost: make(chan struct{})} }
 
-// span is one that has ended.
+// span is an ended span.
 type span struct{ sdktrace.ReadOnlySpan }
 
 // OnStart implements sdktrace.SpanProcessor.
@@ -44,8 +44,8 @@ func (r *recorder) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// awaitLoss waits for the span of a lost hold. A loss is reported in the background, so that the
-// span may end after the work.
+// awaitLoss waits for the span of a lost hold. A loss is reported in the background: the span may
+// end after the work.
 func (r *recorder) awaitLoss(ctx context.Context) {
 	select {
 	case <-r.lost:
@@ -59,7 +59,7 @@ func (*recorder) Shutdown(context.Context) error { return nil }
 // ForceFlush implements sdktrace.SpanProcessor.
 func (*recorder) ForceFlush(context.Context) error { return nil }
 
-// stop returns what was recorded, and records no more.
+// stop returns the recorded spans, and records no more.
 func (r *recorder) stop() *recorded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ type recorded struct {
 // start is when the first one began.
 func (r *recorded) start() time.Time { return r.spans[0].StartTime() }
 
-// children are the spans right below a parent, or the roots where it is none.
+// children are the spans right below a parent, or the roots if it is none.
 func (r *recorded) children(parent trace.SpanID) []span {
 	var below []span
 	for _, s := range r.spans {
@@ -98,19 +98,19 @@ func (r *recorded) children(parent trace.SpanID) []span {
 	return below
 }
 
-// wait is the part of an acquisition that another's hold took.
+// wait is the part of an acquisition spent waiting for another's hold.
 type wait struct {
-	holder, hold span // the holder's acquisition, which the waiter's links to, and what came of it
+	holder, hold span // the linked acquisition of the holder, and its hold
 	begin, end   time.Time
 }
 
-// waits tells whom an acquisition waited for, by its links.
+// waits returns an acquisition's waits for others, by its links.
 func (r *recorded) waits(acquisition span) []wait {
 	var all []wait
 	for _, id := range acquisition.linksTo("holder") {
 		holder, hold := r.byID[id], r.holds[id]
 		if holder.ReadOnlySpan == nil || hold.ReadOnlySpan == nil {
-			continue // of another program, on a server that is not the embedded one
+			continue // of another program, on a real server
 		}
 		w := wait{
 			holder: holder, hold: hold,
@@ -139,13 +139,13 @@ func earliest(a, b time.Time) time.Time {
 	return b
 }
 
-// service is which process a span is from.
+// service is the name of a span's process.
 func (s span) service() string {
 	name, _ := s.Resource().Set().Value(semconv.ServiceNameKey)
 	return name.AsString()
 }
 
-// value is an attribute's, as text; "" where there is none.
+// value is an attribute's, as text; "" if there is none.
 func (s span) value(key attribute.Key) string {
 	for _, a := range s.Attributes() {
 		if a.Key == key {
@@ -155,7 +155,7 @@ func (s span) value(key attribute.Key) string {
 	return ""
 }
 
-// linksTo are the spans that s links to, of one kind: "holder" or "acquisition".
+// linksTo are the spans linked by s, of one kind: "holder" or "acquisition".
 func (s span) linksTo(kind string) []trace.SpanID {
 	var to []trace.SpanID
 	for _, l := range s.Links() {

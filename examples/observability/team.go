@@ -13,7 +13,7 @@ const collectorTimeout = 5 * time.Second
 // team are the workers.
 type team []*worker
 
-// shift is the work of all: orders, for which they contend, and a report that one writes.
+// shift is the work of all: contended orders, and a report written by one.
 func (t team) shift(ctx context.Context, rounds int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -50,7 +50,7 @@ func (t team) goOn(ctx context.Context, s settings) error {
 	return nil
 }
 
-// flush sends the collector what it has not got yet.
+// flush sends pending telemetry to the collector.
 func (t team) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, collectorTimeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func (t team) flush(ctx context.Context) error {
 	return nil
 }
 
-// shutdown sends what is left, also where ctx has ended.
+// shutdown sends pending telemetry, even if ctx has ended.
 func (t team) shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectorTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// telemetry is what a process sets up once: where its spans and its metrics go.
+// telemetry is the telemetry of a process, set up once: the targets of its spans and its metrics.
 type telemetry struct {
 	name     string // of the service
 	tracers  *sdktrace.TracerProvider
@@ -59,7 +59,7 @@ func newTelemetry(ctx context.Context, service string, record *recorder, otlp st
 	return t, nil
 }
 
-// flush sends the collector what it has not got yet.
+// flush sends pending telemetry to the collector.
 func (t *telemetry) flush(ctx context.Context) error {
 	err := t.tracers.ForceFlush(ctx)
 	if err == nil {
@@ -71,12 +71,12 @@ func (t *telemetry) flush(ctx context.Context) error {
 	return nil
 }
 
-// shutdown ends the providers, which send what is left.
+// shutdown ends the providers. They send pending telemetry.
 func (t *telemetry) shutdown(ctx context.Context) error {
 	return errors.Join(t.tracers.Shutdown(ctx), t.meters.Shutdown(ctx))
 }
 
-// firstError keeps what OpenTelemetry's SDK has no other way to report.
+// firstError keeps errors that OpenTelemetry's SDK cannot return.
 type firstError struct {
 	mu  sync.Mutex
 	err error

@@ -25,7 +25,7 @@ const (
 	plotTop      = 48
 	rowHeight    = 64
 	axisHeight   = 28
-	roomForText  = 60 // from which width on a bar has text in it
+	roomForText  = 60 // minimum width of a bar with text in it
 	ticks        = 8  // at most
 )
 
@@ -64,7 +64,7 @@ type (
 	}
 	bar struct {
 		Row      *row
-		Of       *row // whose lock it is about
+		Of       *row // of the lock it is about
 		X, Width px
 		Text     string
 	}
@@ -134,7 +134,7 @@ func newTimeline(r *recorded, lock string) *timeline {
 	return t
 }
 
-// tickStep is the smallest 1, 2 or 5 times a power of ten that makes few ticks.
+// tickStep is the smallest 1, 2 or 5 times a power of ten with fewer than ticks ticks.
 func tickStep(span time.Duration) time.Duration {
 	for unit := time.Millisecond; ; unit *= 10 {
 		for _, step := range []time.Duration{unit, 2 * unit, 5 * unit} {
@@ -162,7 +162,7 @@ func (t *timeline) bar(own, of *row, begin, end time.Time) bar {
 	return b
 }
 
-// wait draws a wait, and an arrow up or down to the hold that it is for.
+// wait draws a wait, and an arrow up or down to its hold.
 func (t *timeline) wait(own *row, w wait) {
 	holder := t.row(w.holder.service())
 	b := t.bar(own, holder, w.begin, w.end)

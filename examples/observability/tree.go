@@ -36,8 +36,7 @@ func (p *printer) line(start, took, text, id string) {
 	_, _ = fmt.Fprintln(p.out, strings.TrimRight(line, " "))
 }
 
-// span prints s and what is below it. first stands before its own text, rest before that of what is
-// below.
+// span prints s and the spans below it. first stands before its own text, rest before theirs.
 func (p *printer) span(s span, who, first, rest string) {
 	id := s.SpanContext().SpanID()
 	p.line(ms(s.StartTime().Sub(p.start())), ms(s.took()), first+who+s.text(), id.String())
@@ -63,7 +62,7 @@ func (p *printer) span(s span, who, first, rest string) {
 	}
 }
 
-// text says what a span is, and what came of it.
+// text names a span and its outcome.
 func (s span) text() string {
 	outcome := s.value("holdfast.outcome")
 	switch s.Name() {

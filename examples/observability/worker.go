@@ -28,10 +28,10 @@ const (
 	resting    = 10 * time.Millisecond // between rounds
 )
 
-// deleteScript is what an operator does who does not know that somebody holds the lock.
+// deleteScript deletes a lock, as an operator unaware of its holder might.
 var deleteScript = driver.NewScript("return redis.call('DEL', KEYS[1])")
 
-// worker is what would be a process of its own.
+// worker stands for a process of its own.
 type worker struct {
 	*client
 	*telemetry
@@ -52,8 +52,8 @@ func newWorker(ctx context.Context, c *client, record *recorder, otlp string) (*
 	return &worker{client: c, telemetry: t, tracer: t.tracers.Tracer("examples/observability"), locker: l}, err
 }
 
-// observed puts tracing and metrics around the usual chain. Tracing is outermost, so that exemplars
-// in the metrics lead to the spans of acquisitions.
+// observed puts tracing and metrics around the usual chain. Tracing is outermost: exemplars in the
+// metrics then lead to the spans of acquisitions.
 func observed(strategy locker.Locker, t *telemetry) (locker.Locker, error) {
 	traced := tracing.New(tracing.Config{TracerProvider: t.tracers})
 	measured, err1 := metrics.New(metrics.Config{MeterProvider: t.meters, Group: group})
@@ -65,14 +65,14 @@ func observed(strategy locker.Locker, t *telemetry) (locker.Locker, error) {
 	return locker.Chain(strategy, traced, measured, renewing, waiting), nil
 }
 
-// group is what locks are counted under: "order" for all orders. Names stay out of the metrics, of
-// which there would be too many.
+// group returns the group of a lock in the metrics: "order" for all orders. Names stay out of
+// them: there would be too many.
 func group(name string) string {
 	kind, _, _ := strings.Cut(name, ":")
 	return kind
 }
 
-// order charges for the order, which must happen once at a time.
+// order charges for the order. Only one may do so at a time.
 func (w *worker) order(ctx context.Context, round int) (err error) {
 	note := fmt.Sprintf("round %d", round)
 	ctx, end := w.span(ctx, note)
@@ -85,7 +85,7 @@ func (w *worker) order(ctx context.Context, round int) (err error) {
 	})
 }
 
-// report writes the daily report, until it is told that its lock is lost.
+// report writes the daily report, until its lock is lost.
 func (w *worker) report(ctx context.Context, others team) (err error) {
 	base := ctx
 	ctx, end := w.span(ctx, "daily report")
@@ -123,7 +123,7 @@ func (w *worker) report(ctx context.Context, others team) (err error) {
 	return err
 }
 
-// skipReport asks for the lock of the report once, and leaves the report to who has it.
+// skipReport asks for the lock of the report once, and leaves the report to its holder.
 func (w *worker) skipReport(ctx context.Context) (err error) {
 	ctx, end := w.span(ctx, "daily report")
 	defer func() { end(err) }()

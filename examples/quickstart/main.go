@@ -92,7 +92,7 @@ func run(ctx context.Context, url string, rounds int) error {
 	if err != nil {
 		return err
 	}
-	if embedded { // what miniredis does not know
+	if embedded { // unknown to miniredis
 		option.DisableCache, option.ForceSingleClient, option.AlwaysRESP2 = true, true, true
 	}
 	rueidisClient, err := rueidisclient.NewClient(option)
@@ -203,7 +203,7 @@ func (w *worker) work(ctx context.Context, rounds int) error {
 	return nil
 }
 
-// traced returns a context whose acquisitions are logged: each holder that is waited for, once.
+// traced returns a context whose acquisitions are logged: each holder waited for, once.
 func (w *worker) traced(ctx context.Context) context.Context {
 	var last string
 	return locktrace.With(ctx, &locktrace.Trace{
@@ -217,8 +217,8 @@ func (w *worker) traced(ctx context.Context) context.Context {
 	})
 }
 
-// holderOf returns who holds the lock, or "" if a refusal does not say: the lock may have been
-// released, and kept for the first waiter.
+// holderOf returns the holder of the lock, or "" if a refusal does not name one: the lock may have
+// been released, and kept for the first waiter.
 func holderOf(err error) string {
 	held, ok := errors.AsType[*locker.ContentionError](err)
 	if !ok || held.Owner == "" {
@@ -237,7 +237,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// counter is what the lock protects: a hash with the value and the fencing token of its writer.
+// counter is the data under the lock: a hash with the value and the fencing token of its writer.
 type counter struct{ client *redis.Client }
 
 func (c counter) read(ctx context.Context) (int, error) {
@@ -265,7 +265,7 @@ func (c counter) write(ctx context.Context, value int, fence int64) error {
 	return err
 }
 
-// journal prints what happens, a line at a time.
+// journal prints events, a line at a time.
 type journal struct {
 	start time.Time
 

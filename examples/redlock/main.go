@@ -75,7 +75,7 @@ func run(ctx context.Context, urls string) error {
 	return settle(ctx, nodes)
 }
 
-// connect makes a node of the server at url; if that is empty, of an embedded one.
+// connect makes a node of the server at url, or of an embedded one if url is empty.
 func connect(ctx context.Context, url string) (*node, error) {
 	var server *miniredis.Miniredis
 	if url == "" {

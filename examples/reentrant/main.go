@@ -53,7 +53,7 @@ func run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	if embedded { // what miniredis does not know
+	if embedded { // unknown to miniredis
 		opts.DisableCache, opts.ForceSingleClient, opts.AlwaysRESP2 = true, true, true
 	}
 	c, err := client.NewClient(opts)
@@ -80,13 +80,13 @@ func run(ctx context.Context, url string) error {
 
 var account = locker.Request{Name: "example:account", TTL: 10 * time.Second}
 
-// bank books. Each of its methods locks what it needs, and may call the others.
+// bank books. Each of its methods takes its own locks, and may call the others.
 type bank struct {
 	locks *reentrant.Locker
 }
 
-// book is called alone and by transfer. The context that transfer passes carries the owner of its
-// lock, so that book enters the same lock again.
+// book is called alone and by transfer. The context from transfer carries the owner of its lock:
+// book enters the same lock again.
 func (b *bank) book(ctx context.Context, what string) error {
 	return locker.Do(ctx, b.locks, account, func(ctx context.Context, _ *locker.Lock) error {
 		state, err := b.locks.Inspect(ctx, account.Name)

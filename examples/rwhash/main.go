@@ -88,8 +88,7 @@ func publish(ctx context.Context, l locker.Locker) error {
 		return ctx.Err()
 	}
 	_, err1 = try(ctx, l, "page one", locker.Shared)
-	// It has written, and checks what it wrote: others may read with it, and nobody writes in
-	// between.
+	// The writer checks its data: others may read with it, and nobody writes in between.
 	err2 = write.Downgrade(ctx)
 	fmt.Println("import goes on,", write.Mode())
 	one, err3 = try(ctx, l, "page one", locker.Shared)
@@ -129,7 +128,7 @@ func try(ctx context.Context, l locker.Locker, who string, mode locker.Mode) (*l
 	switch {
 	case err == nil:
 		fmt.Println(who, "holds,", mode)
-	case errors.Is(err, locker.ErrNotAcquired): // a server that is down is another error
+	case errors.Is(err, locker.ErrNotAcquired): // an outage is another error
 		fmt.Println(who, "is refused")
 		return nil, nil
 	}

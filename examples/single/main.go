@@ -101,7 +101,7 @@ func report(ctx context.Context, one, two locker.Locker) error {
 	}
 	fmt.Println("instance two holds", second.Name())
 
-	// Late writes of instance one are refused where they are written: its fencing token is older.
+	// Late writes of instance one are refused by the storage: its fencing token is older.
 	stored := second.Fence()
 	fmt.Println("a late write of instance one counts:", first.Fence() >= stored)
 	fmt.Println("instance one knows:", first.Err())

@@ -96,7 +96,7 @@ func compare(ctx context.Context, bare, watched locker.Locker) error {
 	return ctx.Err()
 }
 
-// work returns a function that works for d, or until its context ends, which ends with the lock.
+// work returns a function that works for d, or until its context ends with the lock.
 func work(d time.Duration) func(context.Context, *locker.Lock) error {
 	return func(ctx context.Context, _ *locker.Lock) error {
 		select {

@@ -2,8 +2,8 @@
 // a database under a Holdfast lock. Copy this file.
 //
 // The drivers for Cassandra, ClickHouse, Redshift, Snowflake, Spanner and others lock only within
-// their process, so that several instances migrate at once. This one is for them, and for a
-// Postgres behind a pooler that does not keep sessions.
+// their process: several instances migrate at once. This one is for them, and for a Postgres behind
+// a pooler without sessions.
 package migrate
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Driver is a database.Driver whose Lock and Unlock are those of a Locker. Pass it to
-// migrate.NewWithInstance. It keeps the Lock itself, so that no migration begins after a loss.
+// Driver is a database.Driver with the Lock and Unlock of a Locker. Pass it to
+// migrate.NewWithInstance. It keeps the Lock itself: no migration begins after a loss.
 type Driver struct {
-	database.Driver // the lock of this one is not used
+	database.Driver // its own lock is not used
 
 	ctx    context.Context //nolint:containedctx // Lock has none
 	locker locker.Locker
@@ -30,13 +30,12 @@ type Driver struct {
 	lock *locker.Lock // from Lock to Unlock
 }
 
-// New returns a Driver over d that acquires req: all instances that migrate the same database use
-// the same req.Name. l waits and renews, as that of holdfast.New. When ctx ends, so does a Lock
-// that waits, but not the migrations.
+// New returns a Driver over d that acquires req: all instances on the same database use the same
+// req.Name. l waits and renews, as holdfast.New's. The end of ctx ends a waiting Lock, but not the
+// migrations.
 //
-// Set req.MaxWait below the LockTimeout of migrate.Migrate, which is 15 s unless it is set: after
-// that Up returns, but the Lock that it called goes on, and would hold the lock until the
-// process ends.
+// Set req.MaxWait below the LockTimeout of migrate.Migrate, by default 15 s: after LockTimeout Up
+// returns, but its call of Lock goes on, and would hold the lock until the process ends.
 func New(ctx context.Context, d database.Driver, l locker.Locker, req locker.Request) (*Driver, error) {
 	if req.MaxWait <= 0 {
 		return nil, errors.New("migrate: Request.MaxWait is required, below Migrate.LockTimeout")
@@ -44,7 +43,7 @@ func New(ctx context.Context, d database.Driver, l locker.Locker, req locker.Req
 	return &Driver{Driver: d, ctx: ctx, locker: l, req: req}, nil
 }
 
-// Open implements database.Driver. The Driver that it returns has the lock of this one.
+// Open implements database.Driver. The returned Driver has the lock of this one.
 func (d *Driver) Open(url string) (database.Driver, error) {
 	opened, err := d.Driver.Open(url)
 	if err != nil {
@@ -69,8 +68,8 @@ func (d *Driver) Lock() error {
 	return err
 }
 
-// Unlock implements database.Driver. It returns an error that matches locker.ErrLost if the lock
-// was lost since Lock, which Up returns too.
+// Unlock implements database.Driver. The error matches locker.ErrLost if the lock was lost since
+// Lock. Up returns it too.
 func (d *Driver) Unlock() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +83,7 @@ func (d *Driver) Unlock() error {
 
 // SetVersion implements database.Driver. Migrate calls it with dirty before each migration: if the
 // lock has been lost, SetVersion returns the loss then, and the migration does not begin. It does
-// store that the migration during which the lock was lost is done.
+// store the end of the migration during which the lock was lost.
 func (d *Driver) SetVersion(version int, dirty bool) error {
 	if dirty {
 		if err := d.lost(); err != nil {
@@ -105,7 +104,7 @@ func (d *Driver) Drop() error {
 func (d *Driver) lost() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lock == nil { // the program calls it without Migrate, which locks first
+	if d.lock == nil { // the program calls it without Migrate's Lock
 		return nil
 	}
 	return d.lock.Err()

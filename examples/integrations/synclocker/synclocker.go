@@ -1,9 +1,9 @@
-// Package synclocker is an example: it makes a sync.Locker of a Holdfast lock, for libraries that
-// take one. Copy this file.
+// Package synclocker is an example: it makes a sync.Locker of a Holdfast lock, for libraries with
+// such a parameter. Copy this file.
 //
-// sync.Locker cannot say that the lock was not acquired, that a wait is to end, that the lock was
-// lost, or that its release failed. In code of your own use [locker.Do], which says all of that,
-// and whose ctx ends when the lock is lost.
+// sync.Locker has no errors and no context: a failed acquire, a lost lock and a failed release go
+// unreported, and no wait can be ended. In code of your own use [locker.Do]: it reports all of
+// these, and its ctx ends when the lock is lost.
 package synclocker
 
 import (
@@ -26,16 +26,15 @@ type Mutex struct {
 
 var _ sync.Locker = (*Mutex)(nil)
 
-// New returns a Mutex that locks name. l waits and renews, as that of holdfast.New. req must not
-// have a Name.
+// New returns a Mutex of name. l waits and renews, as holdfast.New's. req must not have a Name.
 //
 // Lock waits until it has the lock, in an outage of Redis too, unless ctx or req.MaxWait ends it.
-// Whatever goes wrong is passed to onError, which is called in the goroutine of Lock or Unlock:
+// Errors are passed to onError, in the goroutine of Lock or Unlock:
 //
 //   - From Lock: the lock was not acquired. Lock must not return then, so it panics with the error
-//     after onError. To avoid that onError exits the process, or the goroutine by runtime.Goexit.
-//   - From Unlock: the error matches [locker.ErrLost] if the lock was lost since Lock, so that
-//     another process may have worked at the same time. Unlock returns after onError.
+//     after onError, unless onError exits the process, or the goroutine by runtime.Goexit.
+//   - From Unlock: the error matches [locker.ErrLost] if the lock was lost since Lock: another
+//     process may have worked at the same time. Unlock returns after onError.
 func New(ctx context.Context, l locker.Locker, name string, req locker.Request, onError func(error)) (*Mutex, error) {
 	if onError == nil {
 		return nil, errors.New("synclocker: onError is required: nothing else reports errors")

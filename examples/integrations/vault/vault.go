@@ -1,6 +1,6 @@
-// Package vault is an example: it gives a storage backend of Vault (github.com/hashicorp/vault)
-// that has no locks of its own high availability, by a Holdfast lock. Copy this file into a build
-// of Vault or OpenBao with that backend, and register New there.
+// Package vault is an example: it gives high availability to a storage backend of Vault
+// (github.com/hashicorp/vault) without locks of its own, by a Holdfast lock. Copy this file into a
+// build of Vault or OpenBao with that backend, and register New there.
 package vault
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// valueTimeout bounds Value, which Vault calls to find the active node.
+// valueTimeout bounds Value. Vault calls it to find the active node.
 const valueTimeout = 5 * time.Second
 
-// Backend is a physical.HABackend: secrets are in the backend that it wraps, and the lock of the
-// active node is a Locker's. All nodes of a cluster use the same Redis.
+// Backend is a physical.HABackend: secrets are in the wrapped backend, and the lock of the active
+// node is a Locker's. All nodes of a cluster use the same Redis.
 //
-// It does not implement physical.FencingHABackend, for which each write of the wrapped backend
-// would have to check a token.
+// It does not implement physical.FencingHABackend: each write of the wrapped backend would have to
+// check a token.
 type Backend struct {
 	physical.Backend
 
@@ -31,12 +31,12 @@ type Backend struct {
 
 var _ physical.HABackend = (*Backend)(nil)
 
-// New returns a Backend over b. Each lock is acquired by a copy of req with the Name and Note that
-// Vault gives. req.TTL is how long the cluster has no active node after one has died: 15 s, say.
-// Leave req.MaxWait zero, as a standby waits for as long as another node is active.
+// New returns a Backend over b. Each lock is acquired by a copy of req with Vault's Name and Note.
+// req.TTL is how long the cluster has no active node after one has died: 15 s, say. Leave
+// req.MaxWait zero: a standby waits for as long as another node is active.
 //
-// l waits and renews, as that of holdfast.New. With its Retry.FailFast an outage of Redis is
-// returned to Vault, which logs it and tries again; else Lock tries on silently.
+// l waits and renews, as holdfast.New's. With its Retry.FailFast an outage of Redis is returned to
+// Vault, to be logged and tried again; else Lock tries on silently.
 func New(b physical.Backend, l locker.Locker, req locker.Request) *Backend {
 	return &Backend{Backend: b, locker: l, req: req}
 }
@@ -96,8 +96,8 @@ func (l *haLock) Lock(stop <-chan struct{}) (<-chan struct{}, error) {
 	return held.Done(), nil
 }
 
-// Unlock implements physical.Lock. It returns an error that matches locker.ErrLost if the lock was
-// lost since Lock.
+// Unlock implements physical.Lock. The error matches locker.ErrLost if the lock was lost since
+// Lock.
 func (l *haLock) Unlock() error {
 	l.mu.Lock()
 	held := l.held
@@ -106,7 +106,7 @@ func (l *haLock) Unlock() error {
 	return held.Release(context.Background()) // of a nil Lock: ErrNotHeld
 }
 
-// Value implements physical.Lock: whether any node holds the lock, and the value of that node.
+// Value implements physical.Lock. It returns whether any node holds the lock, and the node's value.
 func (l *haLock) Value() (held bool, value string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), valueTimeout)
 	defer cancel()

@@ -55,7 +55,7 @@ func Run(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// MustRun runs a program that is to succeed, and returns what it prints.
+// MustRun runs a program, expects it to succeed, and returns its output.
 func MustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	out, errs, status := Run(t, args...)
@@ -65,7 +65,7 @@ func MustRun(t *testing.T, args ...string) string {
 	return out
 }
 
-// Prints checks that the program succeeds and prints want.
+// Prints expects the program to succeed and print want.
 func Prints(t *testing.T, want string) {
 	t.Helper()
 	if out := MustRun(t); out != want {
@@ -73,8 +73,8 @@ func Prints(t *testing.T, want string) {
 	}
 }
 
-// Fails checks that the program ends with status 1 and one line on standard error that begins with
-// the example's name and has want in it. It returns what went to standard output.
+// Fails expects the program to end with status 1 and one line on standard error: it begins with the
+// example's name and has want in it. Fails returns the standard output.
 func Fails(t *testing.T, name, want string, args ...string) string {
 	t.Helper()
 	out, errs, status := Run(t, args...)
@@ -84,7 +84,7 @@ func Fails(t *testing.T, name, want string, args ...string) string {
 	return out
 }
 
-// Misused checks that the program refuses its arguments with a hint.
+// Misused expects the program to refuse its arguments with a hint.
 func Misused(t *testing.T, args ...string) {
 	t.Helper()
 	if out, errs, status := Run(t, args...); status != 2 || errs == "" || out != "" {
@@ -92,7 +92,7 @@ func Misused(t *testing.T, args ...string) {
 	}
 }
 
-// Running is a program that goes on.
+// Running is a running program.
 type Running struct {
 	cmd    *exec.Cmd
 	errs   *bytes.Buffer
@@ -113,7 +113,7 @@ func Start(t *testing.T, args ...string) *Running {
 	return &Running{cmd, errs, bufio.NewScanner(pipe)}
 }
 
-// ReadUntil returns what the program prints up to the line that begins with prefix.
+// ReadUntil returns the program's output up to the line that begins with prefix.
 func (r *Running) ReadUntil(t *testing.T, prefix string) string {
 	t.Helper()
 	var text strings.Builder
@@ -127,13 +127,13 @@ func (r *Running) ReadUntil(t *testing.T, prefix string) string {
 	return ""
 }
 
-// Interrupt interrupts the program, which is to end well.
+// Interrupt interrupts the program, and expects it to succeed.
 func (r *Running) Interrupt(t *testing.T) {
 	t.Helper()
 	r.Stop(t, os.Interrupt)
 }
 
-// Stop sends sig to the program, which is to end well, and returns what else it prints.
+// Stop sends sig to the program, expects it to succeed, and returns the rest of its output.
 func (r *Running) Stop(t *testing.T, sig os.Signal) string {
 	t.Helper()
 	if err := r.cmd.Process.Signal(sig); err != nil {

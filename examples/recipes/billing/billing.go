@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// ErrBusy means that the customer is being billed elsewhere.
+// ErrBusy means: the customer is being billed elsewhere.
 var ErrBusy = errors.New("billing: the customer is being billed")
 
-// Store keeps invoices. It refuses an invoice whose fencing token is lower than the highest one
-// that it has seen for the customer.
+// Store keeps invoices. It refuses an invoice with a lower fencing token than the highest one it has
+// seen for the customer.
 type Store interface {
 	Unbilled(ctx context.Context, customer string) (orders []string, err error)
 	AddInvoice(ctx context.Context, customer, order string, fence int64) error

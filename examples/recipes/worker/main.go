@@ -31,8 +31,8 @@ import (
 // background for as long as the process lives.
 const releaseTimeout = 4 * time.Second
 
-// pause is the time after a turn that failed. An outage is waited for in Acquire, but what waiting
-// does not fix, such as a wrong password, fails at once.
+// pause is the time after a failed turn. Acquire waits through an outage, but errors that waiting
+// does not fix, such as a wrong password, fail at once.
 const pause = time.Second
 
 type config struct {
@@ -122,8 +122,8 @@ func run(ctx context.Context, cfg config) error {
 	return nil
 }
 
-// turn works once under the lock. The end of ctx, which is SIGTERM, ends the wait for the lock, but
-// not the work: that has the grace period.
+// turn works once under the lock. The end of ctx by SIGTERM ends the wait for the lock, but not the
+// work: it has the grace period.
 func turn(ctx context.Context, locks locker.Locker, cfg config, n int) (err error) {
 	lock, err := locks.Acquire(ctx, locker.Request{Name: "worker", TTL: cfg.ttl, Note: cfg.note, MaxWait: time.Hour})
 	if err != nil {
@@ -133,7 +133,7 @@ func turn(ctx context.Context, locks locker.Locker, cfg config, n int) (err erro
 	defer func() { err = errors.Join(err, lock.Release(ctx)) }()
 	held, cancel := lock.Context(ctx) // it ends when the lock is lost
 	defer cancel()
-	held, cancel = context.WithTimeout(held, cfg.longest) // so that the grace period is long enough
+	held, cancel = context.WithTimeout(held, cfg.longest) // keeps the work within the grace period
 	defer cancel()
 	fmt.Println("works", n)
 	select {
@@ -145,7 +145,7 @@ func turn(ctx context.Context, locks locker.Locker, cfg config, n int) (err erro
 	}
 }
 
-// probes serves /livez and /readyz. Neither asks for the lock or the server: a worker that waits is
+// probes serves /livez and /readyz. Neither asks for the lock or the server: a waiting worker is
 // well, and an outage of the server is not fixed by a restart.
 func probes(ctx context.Context, address string) (stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// patience bounds each wait for something that comes soon, except on a machine that is very busy.
+// patience bounds each wait. The event comes soon, except on a very busy machine.
 const patience = 30 * time.Second
 
 // Server is a Redis server for one test.
@@ -83,7 +83,7 @@ func (s *Server) await(otherwise, command string, want any, args ...any) {
 	}
 }
 
-// Mutex is an adapter, without the arguments that its project passes.
+// Mutex is an adapter, without its project's arguments.
 type Mutex struct {
 	Lock, Unlock func() error
 }
@@ -91,7 +91,7 @@ type Mutex struct {
 // Open makes an adapter over l that waits for as long as ctx and req let it.
 type Open func(ctx context.Context, l locker.Locker, req locker.Request) Mutex
 
-// Run checks that an adapter keeps what a Locker promises. name is what it locks.
+// Run checks that an adapter keeps the promises of a Locker. name is the lock's.
 func Run(t *testing.T, name string, open Open) {
 	t.Helper()
 	for _, c := range []struct {
@@ -190,7 +190,7 @@ func outage(t *testing.T, s *Server, _ string, open Open) {
 		t.Errorf("Lock: %v, which says that another holds the lock", err)
 	}
 	must(t, "Thaw", s.Thaw())
-	s.Empty() // what the server executed late is cleaned up
+	s.Empty() // late executions are cleaned up
 	// An answer of a busy machine may take longer than MaxWait.
 	patient := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{})
 	must(t, "Lock after the outage", patient.Lock())
