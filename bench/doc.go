@@ -1,5 +1,5 @@
 // Package bench measures Holdfast beside the bare clients, in the same run: batches of lock cycles
-// and of the bare client's own commands alternate, so that a drift of the machine's speed touches
+// and of the bare client's own commands alternate. A drift of the machine's speed then touches
 // both. It is a module of its own: users never download it.
 //
 // Each row prints the median time of a cycle of either, the median of their ratios batch by batch,

@@ -1,8 +1,8 @@
 //go:build unix
 
 // Peers runs the same work over the bare Redis clients, other lock libraries and Holdfast, and
-// reports what each cost: a line on stderr for each measurement, Markdown tables on stdout, and CSV
-// and SVG files. It starts the servers itself.
+// reports the costs: a line on stderr for each measurement, Markdown tables on stdout, and CSV and
+// SVG files. It starts the servers itself.
 package main
 
 import (
@@ -90,7 +90,7 @@ type peers struct {
 	opts          work.Options
 }
 
-// run runs the works that are named in only, or all, and returns the violations of exclusion.
+// run runs the works named in only, or all, and returns the violations of exclusion.
 func (p *peers) run(ctx context.Context, only string) (violations float64, err error) {
 	works, err := selected(only)
 	if err != nil {

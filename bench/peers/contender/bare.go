@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// A bare client does what its careful user would write for an uncontended lock: SET key token NX PX
+// A bare client sends the commands of a careful user for an uncontended lock: SET key token NX PX
 // ttl, then the compare-and-delete script by its digest. The script is loaded before.
 
 // compareAndDelete is the release script of the Redis documentation.

@@ -8,7 +8,7 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 )
 
-// The clients have the same settings for all libraries: their defaults, but for what is set here.
+// The clients have the same settings for all libraries: their defaults, except those set here.
 
 // idle is how many connections a redigo pool keeps: one for each goroutine of most works. By
 // default it keeps none.
@@ -28,8 +28,8 @@ func openRedigo(addr string) *redigoclient.Pool {
 	}}
 }
 
-// forEach opens one client for each address. Its close closes those that were opened, also when
-// another could not be.
+// forEach opens one client for each address. Its close closes the opened ones, even after a failure
+// of another.
 func forEach[T any](addrs []string, open func(addr string) (T, func(), error)) ([]T, func(), error) {
 	var all []T
 	var closers []func()

@@ -1,4 +1,4 @@
-// Package contender lists what the benchmark compares: the bare Redis clients, other lock
+// Package contender lists the contenders of the benchmark: the bare Redis clients, other lock
 // libraries, and Holdfast, each behind the same two calls.
 package contender
 
@@ -11,11 +11,11 @@ import (
 type Contender struct {
 	Name   string // as in the reports, such as "redsync/goredis"
 	Client string // the Redis client: Goredis, Rueidis or Redigo
-	Roles  Role   // the works that it takes part in
+	Roles  Role   // the works it takes part in
 	Open   func(Options) (*Locks, error)
 }
 
-// Is reports whether c takes part in the works that role stands for.
+// Is reports whether c takes part in the works of role.
 func (c Contender) Is(role Role) bool { return c.Roles&role != 0 }
 
 // Role is a set of works.
@@ -23,9 +23,9 @@ type Role uint
 
 // The roles.
 const (
-	Free   Role = 1 << iota // acquires and releases names that nobody else wants
-	Waits                   // waits for a name that others hold
-	Keeps                   // renews what it holds
+	Free   Role = 1 << iota // acquires and releases uncontended names
+	Waits                   // waits for a held name
+	Keeps                   // renews its locks
 	Quorum                  // takes several servers
 )
 
@@ -36,7 +36,7 @@ const (
 	Redigo  = "redigo"
 )
 
-// Options say what a contender works with.
+// Options are the parameters of a contender.
 type Options struct {
 	Addrs []string      // of the servers: one, or the nodes of a quorum
 	TTL   time.Duration // of every lock
@@ -44,22 +44,22 @@ type Options struct {
 
 // Locks is an open contender.
 type Locks struct {
-	// Acquire returns when the lock is held. A bare client makes one attempt. Each library gets the
-	// context with which it is fastest: one without an end, or, if it derives contexts from it
-	// anyway, one that Close ends.
+	// Acquire returns when the lock is held. A bare client makes one attempt. Each library gets its
+	// fastest context: one without an end, or, if it derives contexts from it anyway, one ended by
+	// Close.
 	Acquire func(name string) (Lock, error)
-	// Close closes the clients. Acquires that still wait return.
+	// Close closes the clients. Waiting acquires return.
 	Close func()
 }
 
-// Lock is a lock that is held.
+// Lock is a held lock.
 type Lock interface {
 	// Release reports an error if the lock was not held any more.
 	Release(ctx context.Context) error
 }
 
-// All are the contenders. Those over one client are neighbours, so that they are measured close
-// together in time; the bare client is their baseline.
+// All are the contenders. Those over one client are neighbours, to be measured close together in
+// time; the bare client is their baseline.
 var All = []Contender{
 	{"bare/goredis", Goredis, Free, bareGoredis},
 	{"redsync/goredis", Goredis, Free | Waits | Quorum, redsyncOver(goredisPools)},
@@ -83,7 +83,7 @@ var All = []Contender{
 	{"holdfast-handover/redigo", Redigo, Waits, holdfastOver(redigoDrivers, handOver)},
 }
 
-// With returns the contenders that have a role.
+// With returns the contenders with a role.
 func With(role Role) (some []Contender) {
 	for _, c := range All {
 		if c.Is(role) {

@@ -7,8 +7,8 @@ import (
 	"github.com/bsm/redislock"
 )
 
-// redislockEach returns the constructor of redislock that waits for so long between its attempts.
-// Its README shows 100 ms; by itself it does not wait.
+// redislockEach returns the constructor of redislock with so long a wait between its attempts. Its
+// README shows 100 ms; by itself it does not wait.
 func redislockEach(pause time.Duration) func(Options) (*Locks, error) {
 	return func(opts Options) (*Locks, error) {
 		c := openGoredis(opts.Addrs[0])

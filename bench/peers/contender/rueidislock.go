@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// rueidisLock is a lock of rueidislock, whose context ends when it is lost.
+// rueidisLock is a lock of rueidislock. Its context ends when it is lost.
 type rueidisLock struct {
 	held    context.Context
 	release context.CancelFunc
@@ -21,7 +21,7 @@ func (l *rueidisLock) Release(context.Context) error {
 }
 
 // rueidislockOn opens rueidislock with one key for each lock, as the others have. By default it
-// writes three, two of which must succeed.
+// writes three, and two of them must succeed.
 func rueidislockOn(opts Options) (*Locks, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: opts.Addrs},

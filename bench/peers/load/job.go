@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peers/stats"
 )
 
-// Job says what the goroutines of a process do: acquire, enter the section, leave it, release, and
+// Job is the work of a process's goroutines: acquire, enter the section, leave it, release, and
 // again.
 type Job struct {
 	Contender  string // its name
@@ -25,15 +25,15 @@ type Job struct {
 	For   time.Duration // the measured time
 	Grace time.Duration // how long acquires may take to return after it
 
-	Sections string // the file that CreateSections made
+	Sections string // the file made by CreateSections
 }
 
-// Tally is what the goroutines did.
+// Tally is the result of a Job.
 type Tally struct {
-	Cycles  []int64          // of each goroutine, those that ended in the measured time
-	Times   *stats.Histogram // of those that began in it
+	Cycles  []int64          // of each goroutine: cycles ended in the measured time
+	Times   *stats.Histogram // of cycles begun in the measured time
 	Last    time.Duration    // when the last cycle ended, counted from the first
-	Stuck   int              // goroutines that had not returned when the grace had passed
+	Stuck   int              // goroutines still running at the end of Grace
 	Errors  int64
 	Error   string // the first
 	Mallocs uint64 // in the measured time, as are the next two
@@ -51,7 +51,7 @@ func (t *Tally) Total() (n int64) {
 	return n
 }
 
-// add adds what another process did.
+// add adds the tally of another process.
 func (t *Tally) add(other *Tally) {
 	t.Cycles = append(t.Cycles, other.Cycles...)
 	t.Times.Merge(other.Times)

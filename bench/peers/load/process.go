@@ -31,7 +31,7 @@ type process struct {
 	done  sync.WaitGroup
 }
 
-// startProcess starts this program once more, as a worker with that Job.
+// startProcess starts this program once more, as a worker with the Job.
 func startProcess(ctx context.Context, job Job) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -70,7 +70,7 @@ func startProcess(ctx context.Context, job Job) (*process, error) {
 
 func (p *process) send(v any) error { return json.NewEncoder(p.stdin).Encode(v) }
 
-// receive returns the next message, which must come before the deadline.
+// receive returns the next message, or an error at the deadline.
 func (p *process) receive(deadline time.Time) (message, error) {
 	select {
 	case m, ok := <-p.lines:
@@ -93,8 +93,8 @@ func (p *process) stop() {
 	_ = p.cmd.Wait() // killed
 }
 
-// RunProcesses does the Job in that many processes at once, and adds up their tallies. The
-// goroutines of a process that does not answer count as stuck.
+// RunProcesses does the Job in several processes at once, and adds up their tallies. The goroutines
+// of a silent process count as stuck.
 func RunProcesses(ctx context.Context, job Job, processes int, hooks Hooks) (_ *Tally, err error) {
 	var all []*process
 	defer func() {
@@ -129,7 +129,7 @@ func RunProcesses(ctx context.Context, job Job, processes int, hooks Hooks) (_ *
 	return collect(job, all, time.Now().Add(job.Grace+answerPatience))
 }
 
-// collect adds up the tallies that come before the deadline.
+// collect adds up the tallies received before the deadline.
 func collect(job Job, all []*process, deadline time.Time) (*Tally, error) {
 	sum := &Tally{Times: &stats.Histogram{}}
 	for _, p := range all {

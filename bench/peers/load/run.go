@@ -18,7 +18,7 @@ import (
 const (
 	samples   = 20              // of the number of goroutines, in the measured time
 	maxErrors = 100             // after which a goroutine gives up
-	warmUp    = 2 * time.Second // the first cycle may hang too, and is then left alone
+	warmUp    = 2 * time.Second // the first cycle may hang too, and is left alone after it
 	closing   = time.Second     // for stuck goroutines to return once the contender is closed
 )
 
@@ -59,7 +59,7 @@ type run struct {
 	warming, running  sync.WaitGroup
 }
 
-// worker is what one goroutine has done.
+// worker is the result of one goroutine.
 type worker struct {
 	mu     sync.Mutex
 	done   bool
@@ -96,8 +96,7 @@ func (r *run) all(hooks Hooks) (*Tally, error) {
 	return tally, nil
 }
 
-// firstCycle runs one cycle on a name of this process's own, so that what does not work at all is
-// an error.
+// firstCycle runs one cycle on a name of this process's own: it returns a broken contender's error.
 func (r *run) firstCycle() error {
 	result := make(chan error, 1)
 	r.warming.Go(func() {
@@ -155,8 +154,8 @@ func (r *run) work(i int) {
 	w.done = true
 }
 
-// cycle runs one cycle that begins at start, and returns when it ended, and whether the worker is
-// to go on.
+// cycle runs one cycle from start, and returns the time of its end, and whether the worker is to go
+// on.
 func (r *run) cycle(w *worker, name string, section, number int, start time.Time) (time.Time, bool) {
 	lock, err := r.locks.Acquire(name)
 	acquired := time.Now()
@@ -208,7 +207,7 @@ func (w *worker) fail(err error) bool {
 	return w.errors < maxErrors
 }
 
-// tally adds up the workers. One that is stuck has waited until now, which counts as its time.
+// tally adds up the workers. A stuck one's time is its wait until now.
 func (r *run) tally() *Tally {
 	t := &Tally{Times: &stats.Histogram{}}
 	for i := range r.workers {

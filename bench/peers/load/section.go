@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// Sections are the critical sections that the locks protect, one for each name. They are in memory
-// that all processes share, so what they see of exclusion does not depend on Redis.
+// Sections are the critical sections under the locks, one for each name. They are in memory shared
+// by all processes: they see exclusion independently of Redis.
 type Sections struct {
 	memory []byte
 	all    []section
@@ -21,19 +21,19 @@ type Sections struct {
 
 // section is one of them, on a cache line of its own.
 type section struct {
-	inside     atomic.Int64 // holders that are inside now
+	inside     atomic.Int64 // holders inside now
 	entries    atomic.Int64
-	violations atomic.Int64 // entries that found another holder inside
+	violations atomic.Int64 // entries with another holder inside
 	handOvers  atomic.Int64 // entries of another worker than the one before
-	last       atomic.Int64 // the worker that entered last
+	last       atomic.Int64 // worker of the last entry
 	_          [3]int64
 }
 
-// yields says at each how many entries the holder lets others run. A lock that excludes nobody
-// would otherwise hardly be found out: the section is so short.
+// yields is the number of entries after which the holder lets others run. The section is so short
+// that a lock without exclusion would hardly be found out otherwise.
 const yields = 8
 
-// CreateSections makes the file that processes share n sections by, and opens it.
+// CreateSections makes the file of n sections to be shared by processes, and opens it.
 func CreateSections(path string, n int) (*Sections, error) {
 	if err := os.WriteFile(path, make([]byte, n*int(unsafe.Sizeof(section{}))), 0o600); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func CreateSections(path string, n int) (*Sections, error) {
 	return OpenSections(path)
 }
 
-// OpenSections opens what CreateSections made.
+// OpenSections opens the file of CreateSections.
 func OpenSections(path string) (_ *Sections, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -66,7 +66,7 @@ func OpenSections(path string) (_ *Sections, err error) {
 // Close unmaps the memory. Nobody may be inside.
 func (s *Sections) Close() error { return syscall.Munmap(s.memory) }
 
-// Enter is called by a worker that holds lock number i. Workers have numbers from 1.
+// Enter is called by the holder of lock number i. Workers have numbers from 1.
 func (s *Sections) Enter(i, worker int) {
 	section := &s.all[i]
 	if section.inside.Add(1) != 1 {
@@ -83,7 +83,7 @@ func (s *Sections) Enter(i, worker int) {
 // Leave is called before the lock is released.
 func (s *Sections) Leave(i int) { s.all[i].inside.Add(-1) }
 
-// Violations returns how often a worker entered a section that another was in.
+// Violations returns the number of entries with another worker inside.
 func (s *Sections) Violations() int64 {
 	return s.sum(func(x *section) *atomic.Int64 { return &x.violations })
 }

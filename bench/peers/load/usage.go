@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Usage is what this process has used so far.
+// Usage is the resource use of this process so far.
 type Usage struct {
 	Mallocs, Bytes uint64        // allocated, freed or not
 	CPU            time.Duration // of all cores
 }
 
-// ReadUsage returns what this process has used so far.
+// ReadUsage returns the present Usage.
 func ReadUsage() Usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -30,9 +30,8 @@ func CPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// Memory returns how many bytes of heap and stacks are in use, after as many collections as it
-// takes until they free nothing more, but for a KiB: goroutines of what was closed may still be
-// ending.
+// Memory returns how many bytes of heap and stacks are in use, after collections until one frees at
+// most a KiB: goroutines of closed contenders may still be ending.
 func Memory() (bytes int64) {
 	const patience, pause = 50, 20 * time.Millisecond
 	for i := range patience {
@@ -40,7 +39,7 @@ func Memory() (bytes int64) {
 			<-time.After(pause)
 		}
 		runtime.GC()
-		runtime.GC() // what has a finalizer or is in a sync.Pool takes two
+		runtime.GC() // finalizers and sync.Pools take two
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		before := bytes

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// WorkerVariable is set in the environment of worker processes. A program that calls RunProcesses
-// must call Worker instead of what it does otherwise if it is set.
+// WorkerVariable is set in the environment of worker processes. In these, a program that calls
+// RunProcesses must only call Worker.
 const WorkerVariable = "HOLDFAST_PEERS_WORKER"
 
 // message is a line from a worker process: first Ready, then a Tally or an Error.
@@ -21,8 +21,8 @@ type message struct {
 	Error string `json:",omitempty"`
 }
 
-// Worker is the program of a worker process. It reads a Job from in, one line of JSON, reports that
-// it is ready by a line to out, reads the time to start, and writes its Tally. It ends early if in
+// Worker is the program of a worker process. It reads a Job from in, one line of JSON, reports by a
+// line to out that it is ready, reads the time to start, and writes its Tally. It ends early if in
 // does, as when its parent dies.
 func Worker(in io.Reader, out io.Writer) error {
 	lines, write := bufio.NewReader(in), json.NewEncoder(out)

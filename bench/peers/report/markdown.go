@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Markdown returns the table of the combined rows: one line for each contender and setting, and
-// below it a list of those that hang.
+// Markdown returns the table of the combined rows, with one line for each contender and setting,
+// and a list of hanging contenders below.
 func (t Table) Markdown() string {
 	var lines [][]string
 	head := []string{"contender"}
@@ -41,7 +41,7 @@ func (t Table) Markdown() string {
 	return markdown(lines) + t.hanging()
 }
 
-// hanging returns a list of the contenders that hang, if any, with an empty line before it.
+// hanging returns a list of the hanging contenders, if any, with an empty line before it.
 func (t Table) hanging() string {
 	var b strings.Builder
 	for _, r := range t.Combined() {
@@ -61,7 +61,7 @@ func (t Table) hanging() string {
 }
 
 // Pivots returns, for each of some metrics, a table with a line for each contender and a column for
-// each setting, and a list of those that hang.
+// each setting, and a list of hanging contenders.
 func (t Table) Pivots(metrics []string) string {
 	tables := make([]string, len(metrics))
 	for i, metric := range metrics {
@@ -139,8 +139,7 @@ func markdown(lines [][]string) string {
 	return b.String()
 }
 
-// Replace puts text between the lines <!-- NAME --> and <!-- end --> of a page, which must have
-// them.
+// Replace puts text between the lines <!-- NAME --> and <!-- end --> of a page. They must exist.
 func Replace(page, name, text string) error {
 	old, err := os.ReadFile(page)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Plot says what a picture of a table shows: a metric against the setting, a line for each
-// contender. Both axes are logarithmic.
+// Plot is a picture of a table: a metric against the setting, a line for each contender. Both axes
+// are logarithmic.
 type Plot struct {
 	File   string // in the folder of the reports
 	Title  string
 	X, Y   string // the labels of the axes, with units
 	Metric string
-	Scale  float64 // what a value is multiplied with for its unit; 0: 1
+	Scale  float64 // factor from a value to its unit; 0: 1
 }
 
 const (
@@ -35,7 +35,7 @@ const (
 
 var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
 
-// Draw writes the picture as SVG. A contender that hangs at a setting has no point there. It does
+// Draw writes the picture as SVG. A contender has no point at a setting where it hangs. It does
 // nothing if there is nothing to draw.
 func (p Plot) Draw(t Table, path string) error {
 	rows := slices.DeleteFunc(t.Combined(), func(r Row) bool { return r.Hang != "" || !(r.Values[p.Metric] > 0) })

@@ -9,7 +9,7 @@ import (
 )
 
 // A library has a colour, a client has a glyph and a dash. The colours are those of Okabe and Ito,
-// which people with any kind of colour vision tell apart.
+// distinct with any kind of colour vision.
 var (
 	colours = map[string]color.Color{
 		"holdfast":          color.RGBA{R: 0, G: 114, B: 178, A: 255},   // blue
@@ -34,8 +34,7 @@ var (
 	}
 )
 
-// styles returns how a contender's line and points are drawn. A library that is not listed is
-// black.
+// styles returns the styles of a contender's line and points. An unlisted library is black.
 func styles(contender string) (draw.LineStyle, draw.GlyphStyle) {
 	library, client, _ := strings.Cut(contender, "/")
 	colour, ok := colours[library]

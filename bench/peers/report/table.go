@@ -1,4 +1,4 @@
-// Package report writes what the works measured: CSV, Markdown and SVG.
+// Package report writes the measurements of the works: CSV, Markdown and SVG.
 package report
 
 import (
@@ -21,18 +21,18 @@ type Metric struct {
 	IsStrict bool                    // anything but 0 is a fault of the lock: marked in Markdown
 }
 
-// Row is what one contender did in one round.
+// Row is the result of one contender in one round.
 type Row struct {
 	Round     int
 	Contender string
-	Setting   int                // what the work varies, such as the number of waiters; 0: nothing
-	Values    map[string]float64 // by Metric.Name; what was not measured is missing
+	Setting   int                // varied by the work, such as the number of waiters; 0: nothing
+	Values    map[string]float64 // by Metric.Name; missing if not measured
 	Hang      string             // not empty: it did not come to its end: "hangs after 2 s: 3 of 4 ..."
 }
 
-// Table is what one work measured.
+// Table is the result of one work.
 type Table struct {
-	Setting string // what Row.Setting is, as a word for CSV; empty: nothing
+	Setting string // the meaning of Row.Setting, as a word for CSV; empty: nothing
 	Metrics []Metric
 	Rows    []Row
 }
@@ -111,7 +111,7 @@ func (m Metric) combine(values []float64) float64 {
 	return m.Combine(values)
 }
 
-// WriteCSV writes one line for each row. A value that was not measured is empty.
+// WriteCSV writes one line for each row. A value not measured is empty.
 func (t Table) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	head := []string{"round", "contender"}
@@ -162,7 +162,7 @@ func Short(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// Micros is a duration that is given in microseconds, with a unit that suits it.
+// Micros returns a duration, given in microseconds, with a suitable unit.
 func Micros(v float64) string {
 	switch {
 	case v >= 1e6:

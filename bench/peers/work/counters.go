@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// counters are what servers have done so far.
+// counters are the counters of servers.
 type counters struct {
 	commands int64 // executed, those inside scripts included
 	reads    int64 // of requests from connections: about one for each round trip; 0 before Redis 7
@@ -19,7 +19,7 @@ type counters struct {
 // setUp are the commands of connections, not of locks.
 var setUp = []string{"info", "ping", "hello", "auth", "select", "client", "command", "script", "config", "flushall", "dbsize"}
 
-// read returns what the servers have done so far, in sum.
+// read returns the servers' counters, in sum.
 func read(servers []*redistest.Server) (sum counters, err error) {
 	for _, s := range servers {
 		reply, err := s.Command("INFO", "everything")

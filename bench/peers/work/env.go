@@ -25,10 +25,10 @@ type Options struct {
 // nodes is how many servers a quorum has.
 const nodes = 5
 
-// ttl is the lease of every lock, but for those that are kept alive.
+// ttl is the lease of every lock, except kept ones (keptTTL).
 const ttl = 30 * time.Second
 
-// env is what a work runs in: servers, and a folder for the sections.
+// env is the environment of a work: servers, and a folder for the sections.
 type env struct {
 	size    Size
 	servers []*redistest.Server // nodes of a quorum; the first is the server of all others
@@ -75,7 +75,7 @@ func (e *env) options(n int) contender.Options {
 	return opts
 }
 
-// pick returns what suits the size.
+// pick returns the value for the size.
 func pick[T any](e *env, quick, usual T) T {
 	if e.size == Quick {
 		return quick
@@ -83,7 +83,7 @@ func pick[T any](e *env, quick, usual T) T {
 	return usual
 }
 
-// job is a Job of one process over one server, which measures for that long; quick ones for 50 ms.
+// job is a Job of one process over one server, measured for so long; a quick one for 50 ms.
 func (e *env) job(c contender.Contender, goroutines, names int, measured time.Duration) load.Job {
 	measured = pick(e, 50*time.Millisecond, measured)
 	return load.Job{
@@ -100,7 +100,7 @@ func (e *env) sections(job *load.Job) (*load.Sections, error) {
 	return load.CreateSections(job.Sections, job.Names)
 }
 
-// Server returns the name and the version of the server that works run on.
+// Server returns the name and the version of the works' server.
 func Server(ctx context.Context) (string, error) {
 	s, err := redistest.Launch(ctx, redistest.Options{})
 	if err != nil {

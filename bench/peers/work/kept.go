@@ -17,15 +17,15 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peers/report"
 )
 
-// keptTTL is the lease of locks that are kept alive, and for how long they are watched. Quick ones
-// are watched until Holdfast has renewed them.
+// keptTTL is the lease of locks to be kept alive, and for how long they are watched. Quick ones are
+// watched until Holdfast has renewed them.
 const (
 	keptTTL    = 10 * time.Second
 	quickTTL   = 3 * time.Second
 	quickWatch = 1200 * time.Millisecond
 )
 
-// hands is how many goroutines acquire and release the locks that are kept.
+// hands is the number of goroutines that acquire and release the kept locks.
 const hands = 16
 
 var errHangs = errors.New("hangs")
@@ -125,8 +125,7 @@ func keep(ctx context.Context, e *env, c contender.Contender, n int, limit time.
 	return report.Row{Values: v}, err
 }
 
-// each calls f for 0 to n-1, by several goroutines. It returns errHangs if that takes longer than
-// limit.
+// each calls f for 0 to n-1, by several goroutines. After limit it returns errHangs.
 func each(n int, limit time.Duration, f func(i int) error) error {
 	errs := make([]error, hands)
 	var wg sync.WaitGroup

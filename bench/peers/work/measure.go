@@ -33,7 +33,7 @@ var (
 	violations  = report.Metric{Name: "violations", Heading: "violations", Format: report.Whole, Combine: report.Sum, IsStrict: true}
 )
 
-// metrics puts those that every Job has around some that a work adds.
+// metrics puts the common metrics of Jobs around some of a work.
 func metrics(more ...report.Metric) []report.Metric {
 	all := append([]report.Metric{rate}, more...)
 	return append(all, p50, p99, longest, fairness, allocs, allocBytes, cpu, commands, serverReads, goroutines, stuck, failures, violations)
@@ -97,7 +97,7 @@ func (e *env) runWith(ctx context.Context, job load.Job, processes int, more fun
 	return row, err
 }
 
-// counted are the servers that a job works with. A frozen one would not answer: it is the last.
+// counted are the servers of a job. A frozen one would not answer: it is the last.
 func (e *env) counted(job load.Job) []*redistest.Server {
 	if len(job.Options.Addrs) == 1 {
 		return e.servers[:1]
@@ -138,7 +138,7 @@ func rowOf(job load.Job, t *load.Tally, c *counted) report.Row {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// describe says when a job that did not end was seen last, and whether somebody holds the lock.
+// describe describes a hanging job: its last cycle, and whether the lock is held.
 func (e *env) describe(t *load.Tally, job load.Job) (string, error) {
 	reply, err := e.servers[0].Command("DBSIZE")
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package work has the works that the contenders are compared by.
+// Package work has the works for a comparison of the contenders.
 package work
 
 import (
@@ -14,21 +14,21 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peers/report"
 )
 
-// Work is one thing that contenders do, and how it is reported.
+// Work is a task of contenders, and its report.
 type Work struct {
 	Name    string // of -only, and of the files
 	Title   string
-	Rounds  int // in which all contenders take their turns
+	Rounds  int // in each, all contenders take their turns
 	Setting string
 	Metrics []report.Metric
-	Pivots  []string // metrics that get a table of their own, with a column for each setting
+	Pivots  []string // metrics with a table of their own, a column for each setting
 	Plots   []report.Plot
 
 	role     contender.Role
-	settings func(Size) []int // what Setting says; nil: nothing varies
+	settings func(Size) []int // values of Setting; nil: nothing varies
 	paired   bool             // the settings of one contender are measured one after another: they are compared
 	measure  func(ctx context.Context, e *env, c contender.Contender, setting int) (report.Row, error)
-	relate   func(round []report.Row) // adds what compares the rows of a round; may be nil
+	relate   func(round []report.Row) // adds comparisons of the rows of a round; may be nil
 }
 
 // Size is how large the works are.
@@ -36,7 +36,7 @@ type Size int
 
 // The sizes.
 const (
-	Quick Size = iota // for tests: shows that it works, measures nothing
+	Quick Size = iota // for tests: checks that it works, measures nothing
 	Usual
 	Long // takes in the largest settings
 )
@@ -103,7 +103,7 @@ type turn struct {
 	setting   int
 }
 
-// turns returns the measurements of a round in their order: those that are compared are neighbours.
+// turns returns the measurements of a round in their order: compared ones are neighbours.
 func (w Work) turns(contenders []contender.Contender, settings []int) (all []turn) {
 	if w.paired {
 		for _, c := range contenders {

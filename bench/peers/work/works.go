@@ -101,7 +101,7 @@ var handOver = Work{
 	measure: func(ctx context.Context, e *env, c contender.Contender, waiting int) (report.Row, error) {
 		job := e.job(c, 1, 1, 2*time.Second)
 		job.For = max(job.For, 300*time.Millisecond)                // for some hand-overs in quick runs
-		job.Hold, job.Away = 5*time.Millisecond, 2*time.Millisecond // so that others get it
+		job.Hold, job.Away = 5*time.Millisecond, 2*time.Millisecond // others get the lock meanwhile
 		return e.run(ctx, job, waiting+1)
 	},
 }
@@ -146,7 +146,7 @@ var frozen = Work{
 		job.WholeCycle, job.Options, job.RunIn = true, e.options(nodes), 0
 		job.Grace = pick(e, 100*time.Millisecond, 20*time.Second)
 		node := e.servers[nodes-1]
-		thaw := func() { _ = node.Thaw() } // it fails only if the server is gone, which the next command shows
+		thaw := func() { _ = node.Thaw() } // fails only if the server is gone: the next command finds that
 		defer thaw()
 		return e.runWith(ctx, job, 0, func(h *load.Hooks) {
 			h.Ready = func() (time.Time, error) { err := node.Freeze(); return time.Now(), err }
