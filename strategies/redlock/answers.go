@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// nodeAnswers is what the nodes answered to one operation so far.
+// nodeAnswers are the nodes' answers to one operation so far.
 type nodeAnswers struct {
 	name   string        // of the lock
 	jitter time.Duration // for waiters
@@ -18,13 +18,13 @@ type nodeAnswers struct {
 	quorum int
 
 	done    int
-	pending int          // how many have not answered
-	refused []error      // answers that are no failures: held by another, or not held any more
-	absent  []*NodeError // failing nodes that refused because they no longer hold the lock
-	failed  []*NodeError // the nodes that failed, and those that have not answered
+	pending int          // nodes without an answer
+	refused []error      // answers, not failures: held by another, or no longer held
+	absent  []*NodeError // failing nodes, refusing since they no longer hold the lock
+	failed  []*NodeError // nodes with a failure or without an answer
 }
 
-// answersFor returns the answers to an operation on a lock, of which there are none yet.
+// answersFor returns the nodeAnswers of an operation on a lock, still empty.
 func (l *Locker) answersFor(name string) *nodeAnswers {
 	return &nodeAnswers{name: name, jitter: l.cfg.WakeJitter, nodes: len(l.nodes), quorum: l.quorum}
 }
@@ -49,7 +49,7 @@ func (t *nodeAnswers) add(n *quorumNode, err error, refused bool) {
 }
 
 // unsupported reports whether too few nodes for a quorum may support the operation, or none did it
-// and all failures are that it is unsupported.
+// and all failures match errors.ErrUnsupported.
 func (t *nodeAnswers) unsupported() bool {
 	n := 0
 	for _, e := range t.failed {
@@ -60,7 +60,7 @@ func (t *nodeAnswers) unsupported() bool {
 	return n > t.nodes-t.quorum || n > 0 && t.done == 0 && n == len(t.failed)
 }
 
-// quorumError returns the error of an operation that missed the quorum because nodes failed.
+// quorumError returns the error of an operation whose quorum was missed because nodes failed.
 func (t *nodeAnswers) quorumError() *QuorumError {
 	e := &QuorumError{
 		Done: t.done, Refused: len(t.refused) - len(t.absent), Of: t.nodes, Needed: t.quorum,
@@ -96,8 +96,8 @@ func (t *nodeAnswers) contended() (n int) {
 	return n
 }
 
-// contention reports that others hold the lock at so many nodes that there was no quorum. It names
-// the holder that most nodes name, and a channel of that holder's.
+// contention returns the error of an operation that missed the quorum because of other holders. It
+// names the holder named by most nodes, and one of that holder's channels.
 func (t *nodeAnswers) contention() *locker.ContentionError {
 	type holder struct {
 		owner, note string
@@ -105,7 +105,7 @@ func (t *nodeAnswers) contention() *locker.ContentionError {
 	}
 	report := &locker.ContentionError{Name: t.name, Jitter: t.jitter}
 	votes, most := map[holder]int{}, 0
-	first := map[holder]*locker.ContentionError{} // the first node that has a channel, so that all waiters use the same
+	first := map[holder]*locker.ContentionError{} // the first with a channel, so all waiters use the same
 	var left, retryAfter []time.Duration
 	for _, err := range t.refused {
 		at, ok := errors.AsType[*locker.ContentionError](err)
@@ -141,8 +141,8 @@ func kthShortest(all []time.Duration, k int) time.Duration {
 	return known[k-1]
 }
 
-// acquireVerdict says why an attempt to acquire missed the quorum. mayChange reports whether
-// answers that are missing might change it.
+// acquireVerdict returns why an acquire missed the quorum. mayChange reports whether missing
+// answers might change it.
 func (t *nodeAnswers) acquireVerdict() (err error, mayChange bool) { //nolint:revive // the error is what it returns
 	refused := len(t.refused)
 	outOfReach := t.done+t.pending < t.quorum
@@ -154,8 +154,8 @@ func (t *nodeAnswers) acquireVerdict() (err error, mayChange bool) { //nolint:re
 	return t.quorumError(), refused > 0 && t.done+refused+t.pending >= t.quorum
 }
 
-// resumeVerdict is acquireVerdict for an attempt that resumes a hold. tookOver reports whether a
-// node has granted its lock.
+// resumeVerdict is acquireVerdict for a resume. tookOver reports whether a node has granted its
+// lock.
 func (t *nodeAnswers) resumeVerdict(tookOver bool) (err error, mayChange bool) { //nolint:revive // the error is what it returns
 	refused, spare := len(t.refused), t.nodes-t.quorum
 	if refused > spare && !tookOver {
@@ -168,9 +168,8 @@ func (t *nodeAnswers) resumeVerdict(tookOver bool) (err error, mayChange bool) {
 	return err, !tookOver && refused+t.pending > spare
 }
 
-// upgradeVerdict returns the error of an upgrade that did not succeed; missed says how many nodes
-// did it, or that the lock is lost. The upgrade was refused if it would have succeeded without the
-// other holders.
+// upgradeVerdict returns the error of a failed upgrade; missed is the result of quorumState.missed.
+// The upgrade was refused if it would have succeeded without the other holders.
 func (t *nodeAnswers) upgradeVerdict(missed error) error {
 	refused := t.contended()
 	switch {
@@ -184,8 +183,8 @@ func (t *nodeAnswers) upgradeVerdict(missed error) error {
 	return missed
 }
 
-// releaseVerdict returns the error of a release, or nil if a quorum has released. Too few
-// nodes that held the lock are a loss; one that has not answered may have held it.
+// releaseVerdict returns the error of a release, or nil if a quorum has released. The lock is lost
+// if too few nodes held it; a node without an answer may have.
 func (t *nodeAnswers) releaseVerdict() error {
 	missed := t.quorumError()
 	switch {

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// quorumAttempt is one attempt to acquire, or to resume, at all nodes at once. If it reaches the
-// quorum, it becomes the heldLock; late replies join that.
+// quorumAttempt is one attempt to acquire or resume at all nodes at once. At the quorum it becomes
+// the heldLock; late node locks join it.
 type quorumAttempt struct {
 	heldLock
-	tokens  []string      // by which a hold is resumed, by node; nil: it is acquired
+	tokens  []string      // of the hold to resume, by node; nil: acquire
 	fresh   bool          // the owner is random, of this attempt alone
 	short   bool          // too many nodes have unanswered calls for a quorum of the others
 	stop    func()        // ends the ctx of the calls
@@ -25,15 +25,14 @@ type quorumAttempt struct {
 
 	// The mutex guards these.
 	err        error       // why the attempt failed
-	tooLate    error       // why a quorum that was reached did not make a lock
+	tooLate    error       // set if too little of the lease was left at the quorum
 	tookOver   bool        // a node granted its lock
-	inFlight   int         // nodes that have not answered
-	spare      int         // nodes that the attempt may still leave out
-	grace      *time.Timer // of a verdict that missing answers may change
+	inFlight   int         // nodes yet to answer
+	spare      int         // nodes that skipNode may still skip
+	grace      *time.Timer // bounds the wait for missing answers
 	callerLeft bool        // before it was decided
-	undoing    int         // node locks that are being released
-	// closed once a failed attempt leaves nothing more at the nodes that answer; nil: it has not
-	// failed
+	undoing    int         // node locks being released
+	// closed by signalCleanedUp; nil: the attempt has not failed
 	cleanedUp chan struct{}
 }
 
@@ -59,13 +58,12 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return nil, err
 }
 
-// newAttempt makes the attempt for a request that was checked.
+// newAttempt makes the attempt for a checked request.
 func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []string) *quorumAttempt {
 	given := req.Resume.Grant()
 	fresh := false
 	if req.Owner == "" && tokens == nil {
-		// All nodes store the same owner: it shows which node locks belong together, and is what
-		// re-entry goes by.
+		// All nodes store the same owner: it relates the node locks, and re-entry goes by it.
 		var carried bool
 		if req.Owner, carried = lease.OwnerFrom(ctx, req.Name); !carried {
 			req.Owner = lease.NewToken()
@@ -93,8 +91,8 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 	return a
 }
 
-// asQuorum returns ctx in which a caller that waits takes no place of its own at the nodes: their
-// queues have no order in common.
+// asQuorum returns ctx for the nodes. A waiting caller takes no place of its own there: their
+// queues have no common order.
 func asQuorum(ctx context.Context) context.Context {
 	w, waits := lease.WaitingFrom(ctx)
 	if !waits {
@@ -104,8 +102,8 @@ func asQuorum(ctx context.Context) context.Context {
 	return lease.WithWaiting(ctx, w)
 }
 
-// attemptsOnly returns ctx with the part of its Trace that the nodes report to: their attempts,
-// marked as parts, and their health. Events of node locks are not reported.
+// attemptsOnly returns ctx with a Trace of the nodes' attempts, marked as parts, and of their
+// health. Events of node locks are not reported.
 func attemptsOnly(ctx context.Context) context.Context {
 	t := locktrace.From(ctx)
 	if t == nil {
@@ -150,7 +148,7 @@ func (a *quorumAttempt) start(caller context.Context) {
 	a.spare = a.inFlight - a.quorum
 }
 
-// requestFor returns what a node is asked for.
+// requestFor returns the request to a node.
 func (a *quorumAttempt) requestFor(s *slot) *locker.Request {
 	if a.tokens == nil {
 		return &a.req
@@ -197,7 +195,7 @@ func (a *quorumAttempt) skipNode() bool {
 }
 
 // setQueued records whether the call of a node waits for earlier ones. It reports whether the
-// attempt is undecided, and leaves a decided one as it is: what was not sent by then is not sent.
+// attempt is undecided; a decided one is left as it is, and sends nothing more.
 func (a *quorumAttempt) setQueued(s *slot, queued bool) bool {
 	a.mu.Lock()
 	defer a.unlock()
@@ -208,18 +206,18 @@ func (a *quorumAttempt) setQueued(s *slot, queued bool) bool {
 	return true
 }
 
-// nodeAnswered records that a node of the attempt has answered.
+// nodeAnswered counts the answer of a node.
 func (a *quorumAttempt) nodeAnswered() {
 	a.mu.Lock()
 	defer a.unlock()
 	if a.inFlight--; a.inFlight == 0 {
 		a.stop()
 	}
-	a.tellCleanedUp()
+	a.signalCleanedUp()
 }
 
-// await waits until the attempt is decided, at most until timer fires or ctx ends, and returns what
-// was granted or why nothing was.
+// await waits until the attempt is decided, timer fires or ctx ends. It returns the grant or the
+// error.
 func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.Grant, error) {
 	select {
 	case <-a.decided:
@@ -237,9 +235,8 @@ func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.Gra
 	}, a.err
 }
 
-// awaitCleanUp waits until a failed attempt leaves nothing more at the nodes that answer, for a
-// caller that ends the process now: until timer fires or, once ctx has ended, as long again as the
-// attempt took.
+// awaitCleanUp waits for cleanedUp, since the caller may end the process next: until timer fires
+// or, once ctx has ended, as long again as the attempt took.
 func (a *quorumAttempt) awaitCleanUp(ctx context.Context, timer *time.Timer) {
 	for ctxEnds := ctx.Done(); ; {
 		select {

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// FindHolds implements locker.Breaker. It finds the holds of every node that answers, if a quorum
-// of the nodes agrees that the name is held, as Inspect does. The function that it returns ends
-// them all at the same time. The function succeeds if the nodes that failed are fewer than a
-// quorum.
+// FindHolds implements locker.Breaker. If a quorum of the nodes agrees that the name is held, as
+// for Inspect, it finds the holds of every node that answers. The returned function ends them all
+// at once. It returns a [*QuorumError] if a quorum of the nodes fails, and ErrNotHeld if no node
+// ended a hold.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
 	if _, _, err := l.check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, nil, err
@@ -25,7 +25,7 @@ func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func
 	return state, func(ctx context.Context) error { return l.endNodeHolds(ctx, name, found) }, nil
 }
 
-// nodeHolds is what a node holds of a name. end is nil if it holds nothing, or failed.
+// nodeHolds are a node's holds of a name. end is nil if there are none, or the node failed.
 type nodeHolds struct {
 	nodeState
 	end func(context.Context) error
@@ -65,7 +65,7 @@ func (n *quorumNode) findHolds(ctx context.Context, name string) (found nodeHold
 	return found
 }
 
-// agreed returns the state that a quorum of the nodes agrees on.
+// agreed returns the state agreed on by a quorum of the nodes.
 func (l *Locker) agreed(ctx context.Context, name string, found []nodeHolds) (locker.State, error) {
 	answers := l.answersFor(name)
 	var states []locker.State
@@ -78,7 +78,7 @@ func (l *Locker) agreed(ctx context.Context, name string, found []nodeHolds) (lo
 	return l.verdict(ctx, states, answers)
 }
 
-// endNodeHolds ends what was found.
+// endNodeHolds ends the holds found.
 func (l *Locker) endNodeHolds(ctx context.Context, name string, found []nodeHolds) error {
 	errs := make([]error, len(found))
 	l.eachNode(func(i int, _ *quorumNode) { errs[i] = found[i].endAll(ctx) })

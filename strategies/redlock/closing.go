@@ -7,8 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// OnClose implements lease.Closing: it calls f once the drivers of so many nodes are being closed
-// that the others are no quorum.
+// OnClose implements lease.Closing: it calls f once closing drivers leave no quorum of nodes.
 func (l *Locker) OnClose(f func()) (stop func() bool) {
 	spare := new(atomic.Int64)
 	spare.Store(int64(len(l.nodes) - l.quorum))

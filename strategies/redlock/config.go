@@ -12,19 +12,18 @@ import (
 
 // Config configures a Locker. The zero Config works.
 type Config struct {
-	// Quorum is how many nodes must hold: more than half of them, up to all. Default: the smallest
-	// majority, N/2 + 1.
+	// Quorum is the number of nodes that must hold: more than half of them, up to all. Default: the
+	// smallest majority, N/2 + 1.
 	Quorum int
-	// TTL is what a Request without a TTL gets: 1 ms to 24 days, or more than MinValidity. Default:
+	// TTL is the TTL of a Request without one: 1 ms to 24 days, and more than MinValidity. Default:
 	// 30 s.
 	TTL time.Duration
-	// MinValidity is how much of its lease a lock must have left when it is acquired or resumed:
-	// time to use it in. Default: a tenth of the TTL.
+	// MinValidity is the minimum time left of the lease when a lock is acquired or resumed.
+	// Default: a tenth of the TTL.
 	MinValidity time.Duration
-	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node that
-	// has not answered by then counts as failed. It is what an attempt costs if its outcome depends
-	// on a node that hangs. At least 1 ms. Default: a tenth of the
-	// TTL, at most 1 s.
+	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node
+	// without an answer by then counts as failed. An attempt takes as long if its outcome depends
+	// on a hanging node. At least 1 ms. Default: a tenth of the TTL, at most 1 s.
 	AttemptTimeout time.Duration
 	// ReleaseTimeout bounds how long Release, and so locker.Do, waits for the nodes, also once its
 	// ctx has ended. The releases continue in the background. At least 1 ms. Default: two

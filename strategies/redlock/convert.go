@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// convert changes the mode at a quorum, one conversion at a time. It releases no node lock: one
-// that is shared, or may be, counts for a shared lock, and one that is exclusive is more than it
-// needs.
+// convert changes the mode at a quorum, one conversion at a time. It releases no node lock: all
+// count for a shared lock, whatever their mode.
 func (h *heldLock) convert(ctx context.Context, to locker.Mode) (lease.Term, error) {
 	if err := h.turn.take(ctx); err != nil {
 		return lease.Term{}, err
@@ -24,8 +23,7 @@ func (h *heldLock) convert(ctx context.Context, to locker.Mode) (lease.Term, err
 	return h.downgrade(ctx)
 }
 
-// downgrade gives up exclusivity, whatever its outcome. The next renewal converts the nodes that it
-// misses.
+// downgrade gives up exclusivity, whatever its outcome. The next renewal converts missed nodes.
 func (h *heldLock) downgrade(ctx context.Context) (lease.Term, error) {
 	h.mu.Lock()
 	before := h.mode
@@ -42,13 +40,13 @@ func (h *heldLock) downgrade(ctx context.Context) (lease.Term, error) {
 	return lease.Term{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
 }
 
-// converting is what each calls to convert the node locks.
+// converting returns the function that converts one node lock, for each.
 func converting(to locker.Mode) func(*nodeLock, *operation) error {
 	return func(p *nodeLock, op *operation) error { return p.convert(to, op.left) }
 }
 
-// revertMode restores the mode from before a conversion that is not supported, unless the lock
-// would be lost by that.
+// revertMode restores the mode from before an unsupported conversion, unless the lock would then be
+// lost.
 func (h *heldLock) revertMode(mode locker.Mode) bool {
 	h.mu.Lock()
 	defer h.unlock()
@@ -62,8 +60,8 @@ func (h *heldLock) revertMode(mode locker.Mode) bool {
 	return true
 }
 
-// upgrade needs a quorum that is known to be exclusive until the Deadline, with one fencing token.
-// If it misses it, the node locks that were upgraded, or may have been, are made shared again.
+// upgrade needs a quorum known to be exclusive until the Deadline, with one fencing token.
+// Otherwise it makes upgraded node locks, and those of unknown mode, shared again.
 func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 	end := time.Now().Add(h.timeout) // of all steps
 	h.mu.Lock()
@@ -91,8 +89,8 @@ func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 	return lease.Term{}, answers.upgradeVerdict(h.missed(answers, err))
 }
 
-// fenceToRaise returns the fencing token that the nodes are to be raised to after an upgrade of a
-// quorum: the highest of the exclusive node locks. It is 0 if there is none to raise.
+// fenceToRaise returns the fencing token for the nodes after an upgrade of a quorum: the highest of
+// the exclusive node locks. It is 0 if there is none to raise.
 func (h *heldLock) fenceToRaise(answers *nodeAnswers) int64 {
 	if answers.done < h.quorum || h.fenceKnown == nil {
 		return 0
@@ -102,8 +100,8 @@ func (h *heldLock) fenceToRaise(answers *nodeAnswers) int64 {
 	return h.view().highestExclusive()
 }
 
-// endUpgrade ends an upgrade, and reports whether the lock is exclusive now. The node locks that do
-// not have its mode are converted in the background.
+// endUpgrade ends an upgrade, and reports whether the lock is exclusive now. Node locks of another
+// mode are converted in the background.
 func (h *heldLock) endUpgrade(answers *nodeAnswers, fence int64, deadline time.Time) (term lease.Term, upgraded bool) {
 	h.mu.Lock()
 	defer h.unlock()
@@ -118,8 +116,8 @@ func (h *heldLock) endUpgrade(answers *nodeAnswers, fence int64, deadline time.T
 	return lease.Term{Deadline: h.deadline, Fence: h.fence}, upgraded
 }
 
-// becomeExclusive makes the lock exclusive, with that token, if a quorum of such node locks lasts
-// until deadline. The mutex is held.
+// becomeExclusive makes the lock exclusive, with fence as its token, if a quorum of such node locks
+// lasts until deadline. The mutex is held.
 func (h *heldLock) becomeExclusive(fence int64, deadline time.Time) bool {
 	modeBefore, fenceBefore := h.mode, h.fence
 	h.mode, h.fence = locker.Exclusive, max(h.fence, fence)
@@ -130,8 +128,7 @@ func (h *heldLock) becomeExclusive(fence int64, deadline time.Time) bool {
 	return false
 }
 
-// awaitShared waits until so few node locks are left exclusive by a failed upgrade that others find
-// a quorum that they can share, at most for patience.
+// awaitShared waits, at most for patience, until a failed upgrade leaves others a quorum to share.
 func (h *heldLock) awaitShared(ctx context.Context, patience time.Duration) {
 	op, held := newOperation(len(h.slots), h.quorum), make([]*nodeLock, len(h.slots))
 	h.mu.Lock()
@@ -145,7 +142,7 @@ func (h *heldLock) awaitShared(ctx context.Context, patience time.Duration) {
 		if p == nil || p.claim(&p.converting, op.left) != nil {
 			return nil
 		}
-		h.mu.Lock() // no conversion of it is in flight any more, nor the downgrade that follows an upgrade
+		h.mu.Lock() // no upgrade of it is in flight any more, nor the downgrade after one
 		defer h.unlock()
 		yield(&p.converting)
 		return nil

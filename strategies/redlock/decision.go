@@ -48,8 +48,8 @@ func (a *quorumAttempt) succeed(v *quorumView) bool {
 	return true
 }
 
-// miss ends the attempt without the lock. If the verdict depends on answers that may be on their
-// way, it waits for them as long again as the attempt took, unless final is set. The mutex is held.
+// miss ends the attempt without the lock. If missing answers may change the verdict, it first waits
+// for them as long again as the attempt took, unless final is set. The mutex is held.
 func (a *quorumAttempt) miss(final bool) {
 	err, mayChange := a.tooLate, false
 	if err == nil {
@@ -63,8 +63,8 @@ func (a *quorumAttempt) miss(final bool) {
 	}
 }
 
-// verdict says why the quorum was missed. mayChange: missing answers might change it. The mutex is
-// held.
+// verdict returns why the quorum was missed. mayChange: missing answers might change it. The mutex
+// is held.
 func (a *quorumAttempt) verdict() (err error, mayChange bool) { //nolint:revive // the error is what it returns
 	if err := a.sameServerError(); err != nil {
 		return err, false
@@ -75,7 +75,7 @@ func (a *quorumAttempt) verdict() (err error, mayChange bool) { //nolint:revive 
 	return a.answers().acquireVerdict()
 }
 
-// answers returns what the nodes answered. The mutex is held.
+// answers returns the nodes' answers so far. The mutex is held.
 func (a *quorumAttempt) answers() *nodeAnswers {
 	t, v := a.answersFor(a.req.Name), a.view()
 	for i, n := range a.nodes {
@@ -85,9 +85,8 @@ func (a *quorumAttempt) answers() *nodeAnswers {
 	return t
 }
 
-// sameServerError returns an error if two nodes are one server. Only an owner that was made for
-// this attempt proves that: one that the caller gave may hold by another attempt. The mutex is
-// held.
+// sameServerError returns an error if two nodes are one server. Only an owner made for this attempt
+// proves it: the caller's may hold by another attempt. The mutex is held.
 func (a *quorumAttempt) sameServerError() error {
 	if !a.fresh {
 		return nil
@@ -105,7 +104,7 @@ func (a *quorumAttempt) sameServerError() error {
 		"a Locker for another server: these nodes are one server, and a quorum's share nothing")
 }
 
-// giveUp ends an attempt that is not decided: nodes that have not answered count as failed.
+// giveUp ends an undecided attempt: nodes without an answer count as failed.
 func (a *quorumAttempt) giveUp() {
 	a.mu.Lock()
 	defer a.unlock()
@@ -120,7 +119,7 @@ func (a *quorumAttempt) giveUp() {
 	a.miss(true)
 }
 
-// abandon ends an attempt that is not decided, because its caller left.
+// abandon ends an undecided attempt after its caller left.
 func (a *quorumAttempt) abandon(err error) {
 	a.mu.Lock()
 	defer a.unlock()
@@ -135,10 +134,10 @@ func (a *quorumAttempt) abandon(err error) {
 	}
 	a.callerLeft = true
 	a.fail(err)
-	a.stop() // the nodes clean up behind what they have sent, and their Close waits for that
+	a.stop() // the nodes clean up unanswered commands, and the Close of their drivers waits for it
 }
 
-// hasSent reports whether anything is in flight that was sent to a node. The mutex is held.
+// hasSent reports whether an acquire sent to a node is in flight. The mutex is held.
 func (a *quorumAttempt) hasSent() bool {
 	sent := a.inFlight
 	for i := range a.slots {
@@ -149,7 +148,7 @@ func (a *quorumAttempt) hasSent() bool {
 	return sent > 0
 }
 
-// fail ends the attempt with err, and releases what it has. The mutex is held.
+// fail ends the attempt with err, and releases its node locks. The mutex is held.
 func (a *quorumAttempt) fail(err error) {
 	a.phase, a.err, a.cleanedUp = over, err, make(chan struct{})
 	a.quiet = true // nobody is woken, and a resume is undone
@@ -159,7 +158,7 @@ func (a *quorumAttempt) fail(err error) {
 		}
 	}
 	a.becomeLeftover()
-	a.tellCleanedUp()
+	a.signalCleanedUp()
 	a.decide()
 }
 
@@ -173,13 +172,13 @@ func (a *quorumAttempt) undo(s *slot) {
 		a.mu.Lock()
 		defer a.unlock()
 		a.undoing--
-		a.tellCleanedUp()
+		a.signalCleanedUp()
 	}()
 }
 
-// tellCleanedUp closes cleanedUp once a failed attempt has released what it had; if the caller
-// left, also the nodes must have begun to clean up what they had sent. The mutex is held.
-func (a *quorumAttempt) tellCleanedUp() {
+// signalCleanedUp closes cleanedUp when every undo has returned and, if the caller left, no acquire
+// is in flight. The mutex is held.
+func (a *quorumAttempt) signalCleanedUp() {
 	if a.cleanedUp != nil && !isClosed(a.cleanedUp) && a.undoing == 0 && (!a.callerLeft || a.inFlight == 0) {
 		close(a.cleanedUp)
 	}
@@ -194,12 +193,12 @@ func (a *quorumAttempt) decide() {
 		close(a.fenceKnown)
 	}
 	for i := range a.slots {
-		a.slots[i].setBehind(a.slots[i].asking)
+		a.slots[i].setUnawaited(a.slots[i].asking)
 	}
 	close(a.decided)
 }
 
-// dropEnded drops the node locks that have ended by themselves while the quorum is gathered.
+// dropEnded drops node locks that end by themselves while the quorum is gathered.
 func (a *quorumAttempt) dropEnded() {
 	for i := range a.slots {
 		a.mu.Lock()

@@ -17,9 +17,9 @@ type NodeError struct {
 	Node int
 	// Name is its name in the Config, or else the address of its server; empty if neither is known.
 	Name string
-	// Address is the address of its server; empty if that is not known.
+	// Address is the address of its server; empty if unknown.
 	Address string
-	// Err is why it failed, or that it has not answered.
+	// Err is its failure. It matches locker.ErrUnknownOutcome if the node has not answered.
 	Err error
 }
 
@@ -42,14 +42,14 @@ func (e *NodeError) Error() string {
 // Unwrap returns Err.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// QuorumError says that the quorum was missed because of nodes that failed, or did not answer. It
-// never matches locker.ErrNotAcquired or locker.ErrNotHeld: those are answers.
+// QuorumError is the error of a quorum missed because nodes failed or did not answer. It never
+// matches locker.ErrNotAcquired or locker.ErrNotHeld: those are answers.
 type QuorumError struct {
-	// Of is how many nodes there are, Done how many did what they were asked, Refused how many
-	// answered that the lock is held by another or not held any more, and Needed the quorum.
+	// Of is the number of nodes, and Needed the quorum. Done nodes succeeded. Refused nodes
+	// answered that another holds the lock, or that they no longer hold it.
 	Done, Refused, Of, Needed int
-	// Nodes are the errors of the nodes that failed, did not answer in time, or no longer held the
-	// lock because they had failed before.
+	// Nodes are the errors of nodes that failed, did not answer in time, or no longer held the lock
+	// because they had failed before.
 	Nodes []*NodeError
 
 	decisive []error
@@ -75,12 +75,11 @@ func listed(all []*NodeError) string {
 	return b.String()
 }
 
-// Unwrap returns the NodeErrors that decide what the error matches. If so many nodes have a
-// permanent error (NOPERM, a closed driver) that no quorum is left, it returns those, and otherwise
-// the others: the quorum may become available again.
+// Unwrap returns the decisive NodeErrors. These are the permanent ones (NOPERM, a closed driver) if
+// they leave no quorum, and otherwise the others: the quorum may become available again.
 func (e *QuorumError) Unwrap() []error { return e.decisive }
 
-// unanswered makes Unwrap return only the nodes that have not answered, and returns e.
+// unanswered makes Unwrap return only the nodes without an answer, and returns e.
 func (e *QuorumError) unanswered() *QuorumError {
 	e.decisive = nil
 	for _, n := range e.Nodes {
@@ -97,7 +96,7 @@ type abandonedError struct {
 	nodes *QuorumError
 }
 
-// Error implements error. It leaves out that ctx ended, which the caller knows.
+// Error implements error. It leaves out the end of ctx: the caller knows it.
 func (e *abandonedError) Error() string {
 	return locker.ErrUnknownOutcome.Error() + ": " + e.nodes.Error()
 }
@@ -107,8 +106,7 @@ func (e *abandonedError) Unwrap() []error {
 	return []error{locker.ErrUnknownOutcome, e.ended, e.nodes}
 }
 
-// unansweredError is the error of a node that has not answered. It matches
-// locker.ErrUnknownOutcome.
+// unansweredError is the error of a node without an answer. It matches locker.ErrUnknownOutcome.
 type unansweredError struct {
 	silence time.Duration // for how long; zero: not said
 }
@@ -122,17 +120,17 @@ func (e *unansweredError) Error() string {
 
 func (e *unansweredError) Unwrap() error { return locker.ErrUnknownOutcome }
 
-// errUnanswered is the error of a node that has not answered so far.
+// errUnanswered is the error of a node without an answer so far.
 var errUnanswered error = &unansweredError{}
 
-// errEnded is the error of a node whose lock ended before the quorum was reached.
+// errEnded is the error of a node lock that ended before the quorum was reached.
 var errEnded = errors.New("its lock ended before the quorum was reached")
 
-// errOvertaken is the error of a node that had not begun a conversion when the next one began.
+// errOvertaken is the error of a conversion not begun when the next one began.
 var errOvertaken = errors.New("not converted: another conversion began first")
 
-// errShort is the error of a node that granted less than it was asked for.
+// errShort is the error of a lease shorter than asked for.
 var errShort = errors.New("its lease ends before the Deadline")
 
-// errStalled is the error of a node that is not asked, since it answers nothing.
+// errStalled is the error of a node not asked, since it answers nothing.
 var errStalled = errors.New("not asked: too many unanswered calls")

@@ -12,13 +12,13 @@ import (
 // tokenForm marks the token of a quorum and its version.
 const tokenForm = "redlock1."
 
-// wireToken holds bytes, not strings: JSON would replace what is not UTF-8.
+// wireToken holds bytes, not strings: JSON would replace invalid UTF-8.
 type wireToken struct {
 	Nodes [][]byte
-	Note  []byte `json:",omitempty"` // for the nodes where a resumed hold is restored
+	Note  []byte `json:",omitempty"` // for nodes restored after a resume
 }
 
-// encodeToken makes one token of the nodes'. "" stands for a node that has none.
+// encodeToken makes one token of the nodes'. "" stands for none.
 func encodeToken(tokens []string, note string) string {
 	raw := wireToken{Nodes: make([][]byte, len(tokens)), Note: []byte(note)}
 	for i, t := range tokens {

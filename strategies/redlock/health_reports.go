@@ -8,24 +8,24 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// healthReport is a change of a node that is reported to a Trace.
+// healthReport is a node's failure or recovery, for a Trace.
 type healthReport struct {
-	ctx   context.Context //nolint:containedctx // what the callback gets
+	ctx   context.Context //nolint:containedctx // for the callback
 	trace *locktrace.Trace
 	info  locktrace.NodeInfo
-	ends  *healthReport // the failure that the node has recovered from; nil: it fails
+	ends  *healthReport // the failure before this recovery; nil: it is a failure
 }
 
-// healthReports calls the callbacks of all nodes in order, in a goroutine of its own: a callback
-// that blocks delays no lock. What has changed and changed back meanwhile is not reported.
+// healthReports calls the callbacks of all nodes in order, in a goroutine of its own: a blocking
+// callback delays no lock. Changes undone meanwhile are not reported.
 type healthReports struct {
 	mu      sync.Mutex
 	waiting []*healthReport
 	running bool
 }
 
-// failing reports that a node fails, and returns the failure that the node's recovery will end: r,
-// or an earlier one whose recovery was not reported.
+// failing reports a node's failure r. It returns the failure for the node's recovery to end: r, or
+// an earlier one whose recovery was not reported.
 func (q *healthReports) failing(r *healthReport) *healthReport {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -39,7 +39,7 @@ func (q *healthReports) failing(r *healthReport) *healthReport {
 	return r
 }
 
-// recovered reports to the Trace of failure that the node works again, if the failure was reported.
+// recovered reports a node's recovery to the Trace of failure, if the failure was reported.
 func (q *healthReports) recovered(failure *healthReport, info locktrace.NodeInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,8 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// heldLock is the Lease of a lock that a quorum holds. Its attempt makes it, and late replies to
-// the attempt join it.
+// heldLock is the Lease of a lock at a quorum. Its attempt makes it, and late node locks join it.
 type heldLock struct {
 	quorumState
 	attempt *quorumAttempt
@@ -47,8 +46,8 @@ func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	}
 }
 
-// Token implements lease.Tokened: the tokens of the node locks that are held now. Whoever has it
-// can take them over.
+// Token implements lease.Tokened: the tokens of the node locks held now. Whoever has it can take
+// them over.
 func (h *heldLock) Token() string {
 	tokens, locks := make([]string, len(h.slots)), make([]*locker.Lock, len(h.slots))
 	h.mu.Lock()
@@ -68,7 +67,7 @@ func (h *heldLock) Token() string {
 	return encodeToken(tokens, note)
 }
 
-// turn lets one renewal or conversion at a time change which node locks count.
+// turn admits one renewal, conversion or change of the note at a time.
 type turn chan struct{}
 
 // take waits for the turn. Errors: those of ctx.
@@ -87,10 +86,9 @@ func (t turn) take(ctx context.Context) error {
 // pass lets the next operation have the turn.
 func (t turn) pass() { <-t }
 
-// release ends the lock at all nodes. Node locks that join later are released then. It returns when
-// a quorum has released, or cannot any more; at the latest after two AttemptTimeouts, or after one
-// if ctx has ended. ReleaseTimeout bounds both. The releases go on. Until keep the nodes stay
-// taken.
+// release ends the lock at all nodes, late node locks included. It returns when a quorum has
+// released, or cannot any more; at the latest after two AttemptTimeouts, or after one if ctx has
+// ended. ReleaseTimeout bounds both. The releases go on. Until keep the nodes stay taken.
 func (h *heldLock) release(ctx context.Context, keep time.Time) error {
 	op, held := h.beginRelease(keep)
 	op.start(func(i int) error {
@@ -119,7 +117,7 @@ func (h *heldLock) beginRelease(keep time.Time) (op *operation, held []*locker.L
 	op, held = newOperation(len(h.slots), h.quorum), make([]*locker.Lock, len(h.slots))
 	for i := range h.slots {
 		s := &h.slots[i]
-		if s.held != nil || s.asking { // what is being acquired may be held
+		if s.held != nil || s.asking { // an acquire in flight may succeed
 			op.expect(i)
 		}
 		if s.held != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Inspect implements locker.Inspector: it returns that the name is held, and by whom, if a quorum
-// of the nodes agrees on that. Nodes that name different shared holds agree that it is shared;
-// Owner and Note are empty then. Holds, Left, Fence and Waiters are the least that a quorum says.
-// Errors: a [*QuorumError] if nodes that failed might change the result; it matches
-// errors.ErrUnsupported if too many nodes are no Inspectors.
+// Inspect implements locker.Inspector: the name is held if a quorum of the nodes agrees on the
+// holder. Nodes naming different shared holds agree on Shared; Owner and Note are empty then.
+// Holds, Left, Fence and Waiters are the highest values that a quorum reaches. Errors: a
+// [*QuorumError] if failed nodes might change the result; it matches errors.ErrUnsupported if too
+// many nodes are no Inspectors.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	state, err := l.inspect(ctx, name)
 	if err != nil {
@@ -31,7 +31,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	return l.verdict(ctx, states, answers)
 }
 
-// verdict returns the state that a quorum agrees on, or that nobody has a quorum.
+// verdict returns the state agreed on by a quorum, or the zero State if nobody can have one.
 func (l *Locker) verdict(ctx context.Context, states []locker.State, answers *nodeAnswers) (locker.State, error) {
 	state, most, agreed := agree(states, l.quorum)
 	// if they disagree, nobody has a quorum, whatever the others would say
@@ -73,7 +73,7 @@ func (l *Locker) inspectNodes(ctx context.Context, name string) (states []locker
 	return states, answers
 }
 
-// nodeState is what a node says of a name.
+// nodeState is a node's answer about a name.
 type nodeState struct {
 	node  int
 	state locker.State
@@ -97,12 +97,12 @@ func (n *quorumNode) inspect(ctx context.Context, name string) (s nodeState) {
 	return s
 }
 
-// agree returns what a quorum of the states have in common, and how many name one holder, or
-// readers, at most.
+// agree returns the state common to a quorum of states. most is the largest number of states with
+// one holder, or with readers.
 func agree(states []locker.State, quorum int) (state locker.State, most int, agreed bool) {
 	free := 0
 	var readers []locker.State
-	named := map[string][]locker.State{} // by owner: a note may be missing where the hold was restored
+	named := map[string][]locker.State{} // by owner: a restored hold may lack the note
 	for _, s := range states {
 		if !s.Held {
 			free++
@@ -127,8 +127,8 @@ func agree(states []locker.State, quorum int) (state locker.State, most int, agr
 	return locker.State{}, most, free >= quorum
 }
 
-// least returns the first of states, with the Holds, the Left, the Fence and the Waiters that a
-// quorum of them reaches, and the mode and the note that a quorum of them has.
+// least returns the first of states, with the highest Holds, Left, Fence and Waiters that a quorum
+// of them reaches. It is Exclusive, or has a note, only if a quorum agrees.
 func least(states []locker.State, quorum int) locker.State {
 	s := states[0]
 	var exclusive, noted int

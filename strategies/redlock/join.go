@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// ask acquires at one node. The node lock joins the lock or, if that is not held by then, is
+// ask acquires at one node. The node lock joins the lock or, if the lock is not held by then, is
 // released. mayAsk reports whether the node may be asked now, and counts the call if so.
 func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, mayAsk func() bool) {
 	grantedUntil := time.Now().Add(req.TTL)
@@ -30,9 +30,9 @@ func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, mayAsk
 	}
 }
 
-// acquireAt acquires at one node. It waits a moment for calls of earlier holds that were released:
-// the node would refuse it until then. If a call of an earlier hold may have refused it all the
-// same, it asks once more when that has ended.
+// acquireAt acquires at one node. An exclusive acquire first waits up to minGrace for calls of
+// released holds: the node would refuse it until then. If a leftover may have caused a refusal,
+// acquireAt asks once more when the leftovers have ended.
 func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, mayAsk func() bool) (*nodeLock, error) {
 	left := h.leftoversAt(s.node.index)
 	if len(left) > 0 && fromReleased(left) && req.Mode == locker.Exclusive && !h.awaitLeftovers(left, minGrace) {
@@ -45,18 +45,18 @@ func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, 
 		lock, err = s.node.acquire(ctx, *req, h.timeout)
 	}
 	if mayHaveRefused(left, err) && h.awaitLeftovers(left, req.TTL) && ctx.Err() == nil && mayAsk() {
-		lock, err = s.node.acquire(ctx, *req, h.timeout) // what refused it has ended
+		lock, err = s.node.acquire(ctx, *req, h.timeout) // the leftovers have ended
 	}
 	return newNodeLock(h, s, req, lock, acquisition, err)
 }
 
-// record records the lock that a node granted, or err, why it granted none. joined reports whether
-// the node lock belongs to the lock now; otherwise it is to be released.
+// record records the lock p granted by a node, or its error. joined reports whether p belongs to
+// the lock now; otherwise p is to be released.
 func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool) {
 	h.mu.Lock()
 	defer h.unlock()
 	s.asking, s.queued, s.err = false, false, err
-	s.setBehind(false)
+	s.setUnawaited(false)
 	joined = err == nil && h.accepts()
 	switch {
 	case joined:
@@ -72,9 +72,9 @@ func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool) {
 	return joined
 }
 
-// restore asks the nodes where nothing is held, in the background, while the quorum holds. If no
-// renewal has succeeded, nodes that may have been taken over are left out, and none is given the
-// benefit of the doubt. The mutex is held.
+// restore asks the nodes without a node lock, in the background, while the quorum holds. Nodes
+// marked expired are left out. If no renewal has succeeded, nodes marked takenOver are too, and
+// none is given the benefit of the doubt. The mutex is held.
 func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 	if h.upgrading || !h.beforeDeadline() {
 		return
@@ -93,7 +93,7 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 			s.askedAt = time.Now()
 		}
 		s.asking = true
-		s.setBehind(true)
+		s.setUnawaited(true)
 		go func() {
 			ctx, stop := h.untilDeadline()
 			defer stop()

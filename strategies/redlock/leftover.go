@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// leftovers are what failed attempts and released locks of a Locker have left, by name, while they
-// have an acquire or a release in flight at a node.
+// leftovers are the failed attempts and released locks of a Locker, by name, with an acquire or a
+// release in flight at a node.
 type leftovers struct {
 	mu     sync.Mutex
 	byName map[string][]*quorumState
@@ -43,7 +43,7 @@ type leftover struct {
 	ends     <-chan struct{} // closed when they have ended
 }
 
-// leftoversAt returns what earlier holds of the name have left at node i.
+// leftoversAt returns the leftovers of the name at node i.
 func (s *quorumState) leftoversAt(i int) (all []leftover) {
 	var buf [4]*quorumState // saves an allocation
 	s.leftovers.mu.Lock()
@@ -62,13 +62,12 @@ func (s *quorumState) leftoversAt(i int) (all []leftover) {
 	return all
 }
 
-// fromReleased reports whether all of the leftovers are of holds that were released.
+// fromReleased reports whether all leftovers are of released holds.
 func fromReleased(all []leftover) bool {
 	return !slices.ContainsFunc(all, func(l leftover) bool { return !l.released })
 }
 
-// mayHaveRefused reports whether err is a refusal that names the owner of one of the leftovers as
-// the holder.
+// mayHaveRefused reports whether err is a refusal that names the owner of a leftover as the holder.
 func mayHaveRefused(all []leftover, err error) bool {
 	held, refused := errors.AsType[*locker.ContentionError](err)
 	return refused && held.Owner != "" &&
@@ -88,7 +87,7 @@ func (s *quorumState) becomeLeftover() {
 	}
 }
 
-// callEnded records that a call of a node has ended. The mutex is held.
+// callEnded records the end of a call to a node. The mutex is held.
 func (s *quorumState) callEnded(at *slot) {
 	if at.idle != nil && !at.hasCall() {
 		close(at.idle)
@@ -100,7 +99,7 @@ func (s *quorumState) callEnded(at *slot) {
 	}
 }
 
-// releaseEnded records that the release of a node lock has ended with err.
+// releaseEnded records the end of a node lock's release, with err.
 func (s *quorumState) releaseEnded(at *slot, err error) {
 	s.mu.Lock()
 	defer s.unlock()

@@ -12,23 +12,23 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// quorumNode is one of the Lockers that a quorum is made of.
+// quorumNode is one node of a quorum.
 type quorumNode struct {
 	inner  locker.Locker
 	index  int
 	name   string                           // from Config.Names
-	source atomic.Pointer[locktrace.Source] // what its Locker states, or an attempt or a lease says; nil: nothing yet
+	source atomic.Pointer[locktrace.Source] // from its Locker, an attempt or a lease; nil: not known yet
 
-	quorum *quorumHealth
-	behind atomic.Int64 // see nodeLoad
+	quorum    *quorumHealth
+	unawaited atomic.Int64 // see nodeLoad
 
 	mu              sync.Mutex
 	calls           int           // calls of any kind in flight
 	acquires        int           // acquires in flight
-	acquireReturned chan struct{} // closed when an acquire returns; nil: nobody waits for that
+	acquireReturned chan struct{} // closed when an acquire returns; nil: nobody waits
 	silentSince     time.Time     // when the first call after the last answer began; zero: none did
 	health          nodeHealth
-	reported        *healthReport // that the node fails; nil: it works, or no call was traced since it fails
+	reported        *healthReport // the failure as reported; nil: none, or no call was traced since it began
 }
 
 // acquire asks the node for a lock, after beginAcquire. Its callees need a deep stack: with few
@@ -46,8 +46,8 @@ func (n *quorumNode) acquire(ctx context.Context, req locker.Request,
 
 func panicked(v any) error { return fmt.Errorf("it panicked: %v", v) }
 
-// learning returns ctx with a Trace that learns the node's source from its attempt, while the
-// source is not known.
+// learning returns ctx with a Trace for learning the node's source from its attempt, while the
+// source is unknown.
 func (n *quorumNode) learning(ctx context.Context) context.Context {
 	if n.source.Load() != nil {
 		return ctx

@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// convert changes the node lock's mode, for an operation that nobody waits for once left is closed.
-// It asks the node also if the mode is that already: the node's answer counts. A node lock that is
-// to be exclusive is renewed until the Deadline first.
+// convert changes the node lock's mode; left is closed when the operation's caller leaves. It asks
+// the node even if the mode is unchanged: the answer counts. Before an upgrade it renews the node
+// lock until the Deadline.
 func (p *nodeLock) convert(to locker.Mode, left <-chan struct{}) error {
 	h := p.of
 	h.mu.Lock()
-	lasts := h.mode == to || reaches(p.lock.Deadline(), h.deadline) // what has the lock's mode was just renewed
+	lasts := h.mode == to || reaches(p.lock.Deadline(), h.deadline) // if h.mode == to, it was just renewed
 	needless := lasts || !h.wants(to)
 	ttl := h.leaseToAsk(0)
 	h.unlock()
@@ -40,18 +40,18 @@ func (p *nodeLock) renewForConversion(ttl time.Duration, left <-chan struct{}) e
 	return err
 }
 
-// unknownMode is the mode of a node lock that may be either.
+// unknownMode is the mode after a conversion of unknown outcome.
 const unknownMode locker.Mode = 1 << 7
 
-// modeAfter returns the mode of a node lock after a conversion from before to another ended with
-// err; errUnanswered: that is in flight.
+// modeAfter returns the mode of a node lock after a conversion from before ended with err;
+// errUnanswered: it is in flight.
 func modeAfter(before, to locker.Mode, err error) locker.Mode {
 	switch {
 	case err == nil:
 		return to
-	case before == to, errors.Is(err, errors.ErrUnsupported): // where it had the mode, the node was only asked
+	case before == to, errors.Is(err, errors.ErrUnsupported): // only asked, or not done
 		return before
-	case errors.Is(err, locker.ErrNotAcquired): // a node lock whose upgrade is refused is shared
+	case errors.Is(err, locker.ErrNotAcquired): // a refused upgrade leaves it shared
 		return locker.Shared
 	default:
 		return unknownMode
@@ -97,7 +97,7 @@ func (p *nodeLock) sendMode(mode locker.Mode) error {
 	return p.lock.Downgrade(ctx)
 }
 
-// converted records how a conversion ended that was sent to the node. The mutex is held.
+// converted records the outcome of a conversion sent to the node. The mutex is held.
 func (p *nodeLock) converted(before, to locker.Mode, err error) {
 	h := p.of
 	p.mode = modeAfter(before, to, err)
@@ -111,8 +111,9 @@ func (p *nodeLock) converted(before, to locker.Mode, err error) {
 	h.watchLoss()
 }
 
-// adoptMode changes the node lock to the lock's mode. A node lock that is to be exclusive does not
-// count before; one that is to be shared counts, and is changed in the background.
+// adoptMode changes the node lock to the lock's mode. If the lock is shared, the node lock counts
+// meanwhile, and is changed in the background. If it is exclusive, the node lock does not count
+// before.
 func (p *nodeLock) adoptMode() error {
 	h := p.of
 	h.mu.Lock()
@@ -134,8 +135,8 @@ func (p *nodeLock) adoptMode() error {
 }
 
 // ensureMode changes the node lock to the lock's mode in the background, unless a conversion is in
-// flight. One that is exclusive without need, or may be, counts meanwhile. If it fails, the next
-// renewal tries again. The mutex is held.
+// flight. For a shared lock it counts meanwhile. If it fails, the next renewal tries again. The
+// mutex is held.
 func (p *nodeLock) ensureMode() {
 	h := p.of
 	if h.phase != holding || h.upgrading || p.mode == h.mode || !p.isCurrent() || p.converting != nil {

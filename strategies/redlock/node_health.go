@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// nodeHealth is what the outcomes of a node's calls say about it.
+// nodeHealth is a node's health, by the outcomes of its calls.
 type nodeHealth struct {
 	good    time.Time // when a call last succeeded or was refused; zero: none was
 	cause   error     // why the node fails; nil: it works, as far as is known
 	failing time.Time // since when it fails
 
-	source locktrace.Source // when it began to fail: its recovery is reported under the same
+	source locktrace.Source // at the failure, and reported with the recovery
 }
 
 // after returns the health after a call that ended at now with err. A node that fails only some of
@@ -35,14 +35,14 @@ func (h nodeHealth) after(now time.Time, err error, patience time.Duration) node
 	return h
 }
 
-// quorumHealth is what the nodes of a quorum share.
+// quorumHealth is shared by the nodes of a quorum.
 type quorumHealth struct {
 	size    int
 	failing atomic.Int64 // nodes
 	reports healthReports
 }
 
-// beginCall records that a call of the node begins.
+// beginCall records the begin of a call to the node.
 func (n *quorumNode) beginCall(ctx context.Context, patience time.Duration) {
 	now := time.Now()
 	n.mu.Lock()
@@ -114,8 +114,8 @@ func (n *quorumNode) setHealth(ctx context.Context, to nodeHealth) {
 	}
 }
 
-// reportFailure reports to the Trace in ctx that the node fails, if it does and if that was not
-// reported yet. The mutex is held.
+// reportFailure reports a failing node to the Trace in ctx, unless it was reported already. The
+// mutex is held.
 func (n *quorumNode) reportFailure(ctx context.Context) {
 	if n.health.cause == nil || n.reported != nil {
 		return

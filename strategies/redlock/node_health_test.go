@@ -92,14 +92,14 @@ func TestLoadFull(t *testing.T) {
 	}{
 		{"idle", nodeLoad{}, false},
 		{"idle for long", nodeLoad{silence: time.Hour}, false},
-		{"few calls, silent for long", nodeLoad{acquires: maxUnanswered - 1, behind: maxUnanswered - 1, silence: time.Hour}, false},
+		{"few calls, silent for long", nodeLoad{acquires: maxUnanswered - 1, unawaited: maxUnanswered - 1, silence: time.Hour}, false},
 		{"many callers wait, and answers come", nodeLoad{acquires: 1000, silence: patience}, false},
 		{"callers wait, and none comes", nodeLoad{acquires: maxUnanswered, silence: patience + 1}, true},
-		{"many are behind, and answers come", nodeLoad{acquires: maxBehind, behind: maxBehind, silence: patience / 40}, false},
-		{"more are behind, and answers come", nodeLoad{acquires: 320, behind: 10 * maxBehind, silence: patience / 400}, false},
-		{"more are behind, and none comes", nodeLoad{acquires: 320, behind: 10 * maxBehind, silence: patience/400 + 1}, true},
-		{"many are behind, and none comes", nodeLoad{acquires: maxBehind, behind: maxBehind, silence: patience/40 + 1}, true},
-		{"some are behind, and none comes", nodeLoad{acquires: maxBehind, behind: maxBehind - 1, silence: patience/40 + 1}, false},
+		{"many are behind, and answers come", nodeLoad{acquires: maxUnawaited, unawaited: maxUnawaited, silence: patience / 40}, false},
+		{"more are behind, and answers come", nodeLoad{acquires: 320, unawaited: 10 * maxUnawaited, silence: patience / 400}, false},
+		{"more are behind, and none comes", nodeLoad{acquires: 320, unawaited: 10 * maxUnawaited, silence: patience/400 + 1}, true},
+		{"many are behind, and none comes", nodeLoad{acquires: maxUnawaited, unawaited: maxUnawaited, silence: patience/40 + 1}, true},
+		{"some are behind, and none comes", nodeLoad{acquires: maxUnawaited, unawaited: maxUnawaited - 1, silence: patience/40 + 1}, false},
 	} {
 		check.Equal(t, tt.name+": full", tt.load.full(patience), tt.want)
 	}

@@ -9,45 +9,43 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// nodeLoad is what a node has yet to answer.
+// nodeLoad describes a node's unanswered calls.
 type nodeLoad struct {
-	acquires int           // acquires in flight
-	behind   int           // of those, the ones that nobody waits for: their attempts were decided without them
-	silence  time.Duration // since the first call after the last answer began; 0: none did
+	acquires  int           // acquires in flight
+	unawaited int           // of those, acquires nobody waits for
+	silence   time.Duration // since the first call after the last answer began; 0: none did
 }
 
 const (
-	// maxUnanswered is how many acquires may be in flight at a node that has been silent for an
-	// AttemptTimeout.
+	// maxUnanswered limits the acquires in flight at a node silent for an AttemptTimeout.
 	maxUnanswered = 8
-	// maxBehind is how many acquires that nobody waits for may be in flight at a node that has been
-	// silent for a fortieth of an AttemptTimeout. With twice as many, the silence may be half as
-	// long, and so on. Without this bound, a caller that goes on without the node would add
-	// thousands in an AttemptTimeout.
-	maxBehind = 32
+	// maxUnawaited limits the unawaited acquires at a node silent for a fortieth of an
+	// AttemptTimeout. With twice as many, the silence may be half as long, and so on. Without this
+	// bound, a caller that goes on without the node would add thousands in an AttemptTimeout.
+	maxUnawaited = 32
 )
 
 // full reports whether the node is not to be asked. patience is the AttemptTimeout.
 func (l nodeLoad) full(patience time.Duration) bool {
-	behind := l.behind >= maxBehind && l.silence > patience/40*maxBehind/time.Duration(l.behind)
-	return behind || l.acquires >= maxUnanswered && l.silence > patience
+	unawaited := l.unawaited >= maxUnawaited && l.silence > patience/40*maxUnawaited/time.Duration(l.unawaited)
+	return unawaited || l.acquires >= maxUnanswered && l.silence > patience
 }
 
-// answered reports whether the outcome of an acquire shows that the node's server is alive. A
-// refused connection does not, nor does a command that never left the client or was given up.
+// answered reports whether the outcome of an acquire shows a live server. A refused connection does
+// not, nor does an unsent or abandoned command.
 func answered(err error) bool {
 	return errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) || !driver.Transient(err)
 }
 
 // beginAcquire counts an acquire, if it may be sent. Otherwise returned is closed when one of those
-// in flight returns. needed says that there is no quorum without the node; then acquires that
-// nobody waits for do not count against it.
+// in flight returns. needed: there is no quorum without the node; then unawaited acquires do not
+// count against it.
 func (n *quorumNode) beginAcquire(ctx context.Context, patience time.Duration,
 	needed bool) (returned <-chan struct{}, ok bool) {
 	n.mu.Lock()
 	l := n.load(time.Now())
 	if needed {
-		l.behind = 0
+		l.unawaited = 0
 	}
 	if l.full(patience) {
 		defer n.mu.Unlock()
@@ -62,7 +60,7 @@ func (n *quorumNode) beginAcquire(ctx context.Context, patience time.Duration,
 	return nil, true
 }
 
-// endAcquire ends what beginAcquire counted.
+// endAcquire ends an acquire counted by beginAcquire.
 func (n *quorumNode) endAcquire() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,5 +86,5 @@ func answering(nodes []*quorumNode, patience time.Duration) (n int) {
 
 // load returns the node's load. The mutex is held.
 func (n *quorumNode) load(now time.Time) nodeLoad {
-	return nodeLoad{n.acquires, int(n.behind.Load()), n.silence(now)}
+	return nodeLoad{n.acquires, int(n.unawaited.Load()), n.silence(now)}
 }

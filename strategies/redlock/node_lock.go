@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// nodeLock is the lock that an attempt, or the lock that it became, has at one node. It wraps the
-// Lease of the node's lock, whose outcomes show the node's health.
+// nodeLock is the lock of an attempt, or of its heldLock, at one node. It wraps the Lease of the
+// node's lock, to record the node's health.
 type nodeLock struct {
 	lease.Lease
 	of      *heldLock
@@ -28,13 +28,13 @@ type nodeLock struct {
 	mode       locker.Mode   // or unknownMode
 	converting chan struct{} // closed when the conversion in flight is done; nil: there is none
 	renewing   chan struct{} // the same of the renewal in flight
-	renewed    time.Time     // when the last renewal that it granted was sent
-	named      bool          // a Handle that was handed out names it
+	renewed    time.Time     // when the last granted renewal was sent
+	named      bool          // a Handle given out names it
 	note       string        // as the node is known to store it
 }
 
-// newNodeLock makes the nodeLock of what the slot's node returned for req. If that is not a lock in
-// the mode that was asked for, the node has failed.
+// newNodeLock makes the nodeLock from the answer of the slot's node to req. A missing or ended
+// lock, or one of another mode, is a failure of the node.
 func newNodeLock(
 	h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, acquisition *lease.Acquisition, err error,
 ) (*nodeLock, error) {
@@ -56,7 +56,7 @@ func newNodeLock(
 	case p.Lease == nil:
 		err = errors.New("its Locker returned a lock without a Lease")
 	case lock.Err() != nil:
-		err = fmt.Errorf("its lock had ended: %v", lock.Err()) //nolint:errorlint // that is no answer of the node
+		err = fmt.Errorf("its lock had ended: %v", lock.Err()) //nolint:errorlint // no answer of the node
 	case lock.Mode() != req.Mode:
 		err = fmt.Errorf("its lock is %v, %v was asked for", lock.Mode(), req.Mode)
 	}
@@ -92,19 +92,18 @@ func (p *nodeLock) Do(ctx context.Context, op lease.Op) (term lease.Term, err er
 // Unwrap returns the Lease of the node's lock.
 func (p *nodeLock) Unwrap() lease.Lease { return p.Lease }
 
-// undo releases a node lock that is not used, waking nobody.
+// undo releases an unused node lock, waking nobody.
 func (p *nodeLock) undo() error {
 	p.quiet.Store(true)
 	defer p.acquisition.End()
 	return p.lock.Release(p.of.ctx) // at worst it expires
 }
 
-// isCurrent reports whether p is what is held at its node. The mutex is held.
+// isCurrent reports whether p is its slot's node lock. The mutex is held.
 func (p *nodeLock) isCurrent() bool { return p.slot.held == p }
 
-// dropIfLost drops the node lock if err says that it is not held any more. It is released all the
-// same: if the local clock says so, a renewal whose reply was lost may have extended it. The mutex
-// is held.
+// dropIfLost drops the node lock if err matches ErrNotHeld. It is released all the same: if it
+// expired by the local clock, an unanswered renewal may have extended it. The mutex is held.
 func (p *nodeLock) dropIfLost(err error) {
 	if !errors.Is(err, locker.ErrNotHeld) || !p.isCurrent() {
 		return
@@ -125,7 +124,7 @@ func (p *nodeLock) drop(err error) {
 	s.held, s.err = nil, err
 	switch d := p.lock.Deadline(); {
 	case !p.named:
-	case !d.IsZero() && remaining(d, time.Now()) <= 0: // that explains why it is not held, but may not be all
+	case !d.IsZero() && remaining(d, time.Now()) <= 0: // it expired, but may have been taken over before
 		s.expired = d
 	default:
 		s.takenOver = true
@@ -133,7 +132,7 @@ func (p *nodeLock) drop(err error) {
 	p.of.watchLoss()
 }
 
-// raiseOnceKnown raises the node's counter to the lock's fencing token, once that is known.
+// raiseOnceKnown raises the node's counter to the lock's fencing token, once known.
 func (p *nodeLock) raiseOnceKnown() {
 	if known := p.of.fenceKnown; known != nil {
 		<-known
@@ -162,8 +161,7 @@ func (p *nodeLock) raiseToToken() error {
 	return err
 }
 
-// upgradeAndRaise raises the node's counter for an upgrade, after upgrading the node lock if it was
-// not.
+// upgradeAndRaise upgrades the node lock, if it was not, and raises the node's counter.
 func (p *nodeLock) upgradeAndRaise(fence int64, deadline time.Time, left <-chan struct{}) error {
 	p.of.mu.Lock()
 	upgraded := p.mode == locker.Exclusive && reaches(p.lock.Deadline(), deadline)

@@ -31,15 +31,15 @@ func (p *nodeLock) claim(inFlight *chan struct{}, left <-chan struct{}) error { 
 	return locker.ErrNotHeld
 }
 
-// yield ends what claim began. The mutex is held.
+// yield ends a claim. The mutex is held.
 func yield(inFlight *chan struct{}) { //nolint:gocritic // it sets it
 	close(*inFlight)
 	*inFlight = nil
 }
 
 // renew extends the lease at the node, and brings the node lock up to the lock's token and mode.
-// The operation that asks for it began at began, and nobody waits for it once left is closed. An
-// answer to what was sent before began says nothing about now.
+// Its operation began at began; left is closed when the caller leaves. It does not join a renewal
+// in flight: an answer to one sent before began says nothing about now.
 func (p *nodeLock) renew(ttl time.Duration, began time.Time, left <-chan struct{}) error {
 	if err := p.claim(&p.renewing, left); err != nil {
 		return err
@@ -65,8 +65,7 @@ func (p *nodeLock) sendRenewal(ttl time.Duration, began time.Time, left <-chan s
 	return err
 }
 
-// extend renews the node lock. It changes the note and the mode where they differ from the lock's,
-// and raises the counter if it is behind.
+// extend renews the node lock. It adopts the lock's note, token and mode.
 func (p *nodeLock) extend(ttl time.Duration) error {
 	h := p.of
 	ctx, stop := h.untilDeadline()
@@ -85,8 +84,8 @@ func (p *nodeLock) extend(ttl time.Duration) error {
 }
 
 // catchUp renews the node lock in the background if it was granted until grantedUntil, and a
-// renewal has moved the Deadline beyond that before the node's reply came. Otherwise the node would
-// not count until the next renewal. The mutex is held.
+// renewal has moved the Deadline further before the node's reply came. Otherwise the node would not
+// count until the next renewal. The mutex is held.
 func (p *nodeLock) catchUp(grantedUntil time.Time) {
 	h := p.of
 	if h.phase != holding || !p.isCurrent() || p.renewing != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// setNote changes the note at a quorum. Node locks that miss the change get the note with their
-// next renewal.
+// setNote changes the note at a quorum. Other node locks get it with their next renewal.
 func (h *heldLock) setNote(ctx context.Context, note string) (lease.Term, error) {
 	if err := h.turn.take(ctx); err != nil {
 		return lease.Term{}, err
@@ -48,7 +47,7 @@ func (p *nodeLock) setNote(note string) error {
 	return err
 }
 
-// adoptNote changes the note at the node to that of the lock, if they differ. A failure is ignored.
+// adoptNote changes the note at the node to the lock's, if they differ. A failure is ignored.
 func (p *nodeLock) adoptNote() {
 	h := p.of
 	h.mu.Lock()

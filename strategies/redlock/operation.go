@@ -14,16 +14,16 @@ import (
 type operation struct {
 	needed  int
 	decided chan struct{} // closed once needed nodes have done it, or cannot any more
-	left    chan struct{} // closed once nobody waits for the operation any more
+	left    chan struct{} // closed when wait returns
 
 	mu            sync.Mutex
 	errs          []error // by node; errUnanswered: in flight
 	done, pending int
-	answered      chan struct{} // closed once all have answered; nil: nobody waits for that
+	answered      chan struct{} // closed once all have answered; nil: nobody waits
 }
 
-// newOperation returns an operation that needed of n nodes are to do. Nodes that no reply is
-// expected of do not hold the lock.
+// newOperation returns an operation that needed of n nodes are to do. Nodes not marked by expect do
+// not hold the lock.
 func newOperation(n, needed int) *operation {
 	o := &operation{
 		errs: make([]error, n), needed: needed,
@@ -41,7 +41,7 @@ func (o *operation) expect(i int) {
 	o.pending++
 }
 
-// start calls do for each node that a reply is expected of, in a goroutine of its own.
+// start calls do for each node marked by expect, in a goroutine of its own.
 func (o *operation) start(do func(i int) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,9 +75,9 @@ func (o *operation) answer(i int, err error) {
 	}
 }
 
-// wait waits until the operation is decided, at most for patience; once ctx has ended, for
-// afterCtx in all, and the error is ctx's. If the quorum is missed, it waits as long again for the
-// other replies: they say whether the lock is lost. Nobody waits for the operation after that.
+// wait waits until the operation is decided, at most for patience; once ctx has ended, for afterCtx
+// in all, and the error is ctx's. If the quorum is missed, it waits as long again for the other
+// replies: they say whether the lock is lost.
 func (o *operation) wait(ctx context.Context, patience, afterCtx time.Duration) (err error) {
 	start := time.Now()
 	end := start.Add(patience)
@@ -112,8 +112,8 @@ func (o *operation) wait(ctx context.Context, patience, afterCtx time.Duration) 
 	}
 }
 
-// awaitRest returns a channel that is closed once all have answered. It is nil if the quorum has
-// done it, or there is no reply left to wait for.
+// awaitRest returns a channel closed once all have answered. It is nil if the quorum has done it,
+// or there is no reply left to wait for.
 func (o *operation) awaitRest() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -131,7 +131,7 @@ func (o *operation) reached() bool {
 	return o.done >= o.needed
 }
 
-// isClosed reports whether a channel that nothing is sent on is closed.
+// isClosed reports whether c is closed. Nothing is sent on it.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -141,7 +141,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// answersTo returns what the nodes replied so far.
+// answersTo returns the nodes' replies so far.
 func (s *quorumState) answersTo(o *operation) *nodeAnswers {
 	o.mu.Lock()
 	defer o.mu.Unlock()

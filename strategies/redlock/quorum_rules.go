@@ -8,29 +8,27 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// nodeView is what the rules look at of one node of an attempt or a lock. The zero nodeView is a
-// node where nothing is held and nothing is under way.
+// nodeView is one node of a quorumView. The zero nodeView is a node with nothing held or under way.
 type nodeView struct {
 	held      bool      // there is a node lock
 	exclusive bool      // it is known to be exclusive
-	named     bool      // a Handle that was handed out names it
+	named     bool      // a Handle given out names it
 	deadline  time.Time // of the node lock; zero: it never ends
-	renewed   time.Time // when the last renewal that it granted was sent
+	renewed   time.Time // when the last granted renewal was sent
 	fence     int64     // the node's counter is at least this
 
 	asking  bool      // an acquire is in flight
-	queued  bool      // that acquire waits for earlier calls of the node; nothing was sent
-	askedAt time.Time // when the last acquire was sent that is given the benefit of the doubt
+	queued  bool      // the acquire waits for earlier calls of the node; nothing was sent
+	askedAt time.Time // when the last acquire with the benefit of the doubt was sent
 	err     error     // why there is no node lock, or why its counter was not raised
 
-	takenOver bool // the node said that it does not hold what a Handle names
-	// when what a Handle names ended by the local clock: it may have been taken over before; zero:
-	// it did not
+	takenOver bool // the node denied a node lock that a Handle names
+	// when a node lock named by a Handle expired locally, maybe taken over before; zero: none
 	expired time.Time
 }
 
-// quorumView is what the rules look at of an attempt or a lock at one moment. Its methods are the
-// rules: they change nothing, and read no clock.
+// quorumView is an attempt or a lock at one moment. Its methods are the rules: they change nothing,
+// and read no clock.
 type quorumView struct {
 	nodes   []nodeView
 	needed  int // the quorum
@@ -74,15 +72,15 @@ func (v *quorumView) counting() (now, soon int) {
 	return now, soon
 }
 
-// never stands for the Deadline of a lease that has no end, so that it can be compared.
+// never stands for the Deadline of a lease without end, for comparisons.
 var never = time.Unix(1<<40, 0)
 
-// end returns when the quorum ends: the Deadline of the quorum-th latest node that counts. Zero:
+// end returns the end of the quorum: the quorum-th latest Deadline of the nodes that count. Zero:
 // never. ok reports whether there is a quorum.
 func (v *quorumView) end() (end time.Time, ok bool) { return v.endWith(false) }
 
-// endWith is end. If doubt is set, nodes that may soon count do so for an AttemptTimeout from when
-// they were asked.
+// endWith is end. If doubt is set, nodes that may soon count do so for an AttemptTimeout from
+// askedAt.
 func (v *quorumView) endWith(doubt bool) (end time.Time, ok bool) {
 	var buf [9]time.Time
 	all := buf[:0]
@@ -108,8 +106,8 @@ func (v *quorumView) endWith(doubt bool) (end time.Time, ok bool) {
 }
 
 // lossTime returns when the lock is lost unless something changes. ok is false if it is lost now:
-// too few nodes count or may soon, or so many may have been taken over by a resume that the hold
-// may be another's, wherever it was restored.
+// too few nodes count or may soon, or a resume may have taken over so many that the hold is
+// another's, even at restored nodes.
 func (v *quorumView) lossTime() (end time.Time, ok bool) {
 	taken := 0
 	for i := range v.nodes {
@@ -124,7 +122,7 @@ func (v *quorumView) lossTime() (end time.Time, ok bool) {
 	return v.endWith(true)
 }
 
-// isLost reports whether the quorum of a lock that is held has ended.
+// isLost reports whether the quorum of a held lock has ended.
 func (v *quorumView) isLost() bool {
 	end, ok := v.lossTime()
 	return !ok || !end.IsZero() && remaining(end, v.now) <= 0
@@ -142,8 +140,7 @@ func (v *quorumView) lasts(deadline time.Time) bool {
 	return ok && reaches(end, deadline)
 }
 
-// highestLive returns the highest fencing token of the nodes whose locks are live, and how many
-// nodes those are.
+// highestLive returns the highest fencing token of the live node locks, and their number.
 func (v *quorumView) highestLive() (fence int64, live int) {
 	for i := range v.nodes {
 		n := &v.nodes[i]
@@ -188,8 +185,8 @@ func (v *quorumView) renewedSince(began time.Time) (n int) {
 	return n
 }
 
-// noneTookOver reports whether a renewal that began at began, and succeeded, proves that no other
-// client resumed the hold: fewer than a quorum of the nodes may have been taken over.
+// noneTookOver reports whether a successful renewal begun at began proves that no other client
+// resumed the hold: fewer than a quorum of the nodes may have been taken over.
 func (v *quorumView) noneTookOver(began time.Time) bool {
 	doubtful := 0
 	for i := range v.nodes {
@@ -216,10 +213,9 @@ func movedDeadline(deadline, end, aim time.Time) time.Time {
 	return deadline
 }
 
-// leaseToAsk returns the TTL to ask a node for, so that it holds for ttl, and until deadline by its
-// own reckoning: that is sooner by the drift that it allows for. It goes by the monotonic clock: by
-// a wall clock that was set forward, a node would be asked for less than it takes to reach the
-// deadline. A zero deadline is never.
+// leaseToAsk returns the TTL to ask a node for: at least ttl, and long enough to reach deadline
+// despite the node's allowance for drift. It goes by the monotonic clock: by a wall clock set
+// forward, the TTL would be too short. A zero deadline is never.
 func leaseToAsk(ttl time.Duration, deadline, now time.Time) time.Duration {
 	if deadline.IsZero() {
 		return ttl
@@ -230,8 +226,8 @@ func leaseToAsk(ttl time.Duration, deadline, now time.Time) time.Duration {
 	return min(max(ttl, need), locker.MaxTTL)
 }
 
-// minGrace is the least time that a verdict waits for missing answers that may change it: a node in
-// another zone, or whose connection has to be made, takes that much longer than the first.
+// minGrace is the minimum wait for missing answers: a node in another zone, or one yet to be
+// connected, takes that much longer than the first.
 const minGrace = 20 * time.Millisecond
 
 // asLongAgain returns how much longer to wait for missing answers after took: as long again, but
@@ -240,8 +236,8 @@ func asLongAgain(took, timeout time.Duration) time.Duration {
 	return min(max(took, minGrace), timeout)
 }
 
-// outcome returns what a node did for an attempt so far: nil if it gave its lock, errUnanswered if
-// it has not answered, or why it did not.
+// outcome returns a node's answer to an attempt so far: nil for its lock, errUnanswered for none,
+// or its error.
 func (v *quorumView) outcome(n *nodeView) error {
 	switch {
 	case n.queued:
@@ -258,18 +254,18 @@ func (v *quorumView) outcome(n *nodeView) error {
 	return nil
 }
 
-// refuses reports whether a node's error is an answer and no failure: the lock is held by another
-// or, when it was asked to resume, it does not hold what it was to hand over. A node that says
-// ErrLost had taken it over, and lost it.
+// refuses reports whether a node's error is an answer and no failure: another holds the lock or,
+// for a resume, the node has nothing to hand over. A node that returns ErrLost had taken the hold
+// over, and lost it.
 func refuses(err error, resume bool) bool {
 	return errors.Is(err, locker.ErrNotAcquired) ||
 		resume && errors.Is(err, locker.ErrNotHeld) && !errors.Is(err, locker.ErrLost)
 }
 
-// sameServer finds two nodes that are one server: the node refuses and names the attempt's owner as
-// the holder, although that owner was made for this attempt. Equal addresses would prove nothing:
-// clients behind a dialer or a tunnel may all report the same one. other is -1 if the node that
-// gave its lock has yet to answer.
+// sameServer finds two nodes at one server: node refuses and names the attempt's owner as the
+// holder, although the owner was made for this attempt. Equal addresses would prove nothing:
+// clients behind a dialer or a tunnel may all report the same one. other is -1 if the granting node
+// has yet to answer.
 func sameServer(nodes []nodeView, owner string) (node, other int, found bool) {
 	for i := range nodes {
 		held, refused := errors.AsType[*locker.ContentionError](nodes[i].err)

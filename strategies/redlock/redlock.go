@@ -31,9 +31,9 @@ var (
 	_ lease.Reentrant  = (*Locker)(nil)
 )
 
-// New returns a Locker that locks where a quorum of nodes does. The nodes are bare strategies over
-// servers that share nothing, each given once, and no quorums themselves: middleware goes around
-// the quorum. New sends nothing. Errors: ErrInvalid.
+// New returns a Locker over a quorum of nodes. The nodes are bare strategies over servers that
+// share nothing, each given once, and no quorums themselves: middleware goes around the quorum. New
+// sends nothing. Errors: ErrInvalid.
 func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	if err := checkNodes(nodes); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	return l, nil
 }
 
-// checkNodes refuses nodes that are missing, nil, given twice, or quorums themselves.
+// checkNodes refuses missing, nil or repeated nodes, quorums and semaphores.
 func checkNodes(nodes []locker.Locker) error {
 	if len(nodes) == 0 {
 		return driver.Invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
@@ -96,10 +96,10 @@ func same(a, b locker.Locker) bool {
 }
 
 // Acquire implements locker.Locker: one attempt at all nodes at once, to acquire the lock or, with
-// Request.Resume, to take over what a Handle names.
+// Request.Resume, to take over the hold of a Handle.
 //
-// Errors beside those of package locker: a [*QuorumError], with a [*NodeError] for each node that
-// failed, if failures keep it from reaching the quorum. ErrLost if less than Config.MinValidity was
+// Errors beside those of package locker: a [*QuorumError], with a [*NodeError] for each failed
+// node, if failures keep it from reaching the quorum. ErrLost if less than Config.MinValidity was
 // left of the lease, and the lock was released; a resume is undone then, with ErrUnknownOutcome.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	op := "acquire"

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// renew extends the lease at a quorum, and restores the lock where it is missing.
+// renew extends the lease at a quorum, and restores the lock at nodes without it.
 func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
 	if err := h.turn.take(ctx); err != nil {
 		return lease.Term{}, err
@@ -33,7 +33,7 @@ func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, er
 	h.mu.Lock()
 	defer h.unlock()
 	if h.phase == holding {
-		h.restore(ttl, false) // that may be what is missing
+		h.restore(ttl, false) // the quorum may need it
 	}
 	return lease.Term{}, err
 }
@@ -44,9 +44,9 @@ func (h *heldLock) term() lease.Term {
 	return lease.Term{Deadline: h.deadline}
 }
 
-// moveDeadline moves the Deadline to when the quorum ends that granted the renewal which began at
-// began, and restores the lock where it is missing. It reports false if the quorum has ended since,
-// or the Deadline has passed: the lock is lost then.
+// moveDeadline moves the Deadline to the end of the quorum that granted the renewal begun at began,
+// and restores the lock at nodes without it. It reports false if the quorum has ended since, or the
+// Deadline has passed: the lock is lost then.
 func (h *heldLock) moveDeadline(began time.Time, ttl time.Duration) bool {
 	h.mu.Lock()
 	defer h.unlock()
@@ -63,9 +63,9 @@ func (h *heldLock) moveDeadline(began time.Time, ttl time.Duration) bool {
 	return true
 }
 
-// clearExpired clears the expired marks after a renewal that began at began has succeeded, if that
-// proves that no other client resumed the hold. A mark set less than an AttemptTimeout before began
-// stays: a resume may have been in flight then. The mutex is held.
+// clearExpired clears the expired marks if the successful renewal begun at began proves that no
+// other client resumed the hold. A mark set less than an AttemptTimeout before began stays: a
+// resume may have been in flight then. The mutex is held.
 func (h *heldLock) clearExpired(began time.Time) {
 	if !h.view().noneTookOver(began) {
 		return

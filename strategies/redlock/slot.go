@@ -6,27 +6,25 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// slot is what an attempt, or the lock that it became, knows about one node. The hold's mutex
-// guards it.
+// slot is an attempt's or its lock's knowledge of one node. The hold's mutex guards it.
 type slot struct {
 	node *quorumNode
 	held *nodeLock // nil: none, as far as is known
-	err  error     // why nothing is held, or why the counter of what is held was not raised
+	err  error     // why nothing is held, or held's counter was not raised
 
-	asking  bool          // an acquire is in flight
-	queued  bool          // that acquire waits for earlier calls of the node; nothing was sent
-	askedAt time.Time     // when the last acquire was sent that is given the benefit of the doubt
-	behind  bool          // nobody waits for that acquire; the node counts it
-	ending  bool          // a release is in flight, the attempt or lock being over
-	idle    chan struct{} // closed when no call is in flight any more; nil: nobody waits for that
+	asking    bool          // an acquire is in flight
+	queued    bool          // the acquire waits for earlier calls of the node; nothing was sent
+	askedAt   time.Time     // when the last acquire with the benefit of the doubt was sent
+	unawaited bool          // nobody waits for the acquire; the node counts it
+	ending    bool          // a release is in flight, the attempt or lock being over
+	idle      chan struct{} // closed when no call is in flight any more; nil: nobody waits
 
-	takenOver bool // the node said that it does not hold what a Handle names
-	// when what a Handle names ended by the local clock: it may have been taken over before; zero:
-	// it did not
+	takenOver bool // the node denied a node lock that a Handle names
+	// when a node lock named by a Handle expired locally, maybe taken over before; zero: none
 	expired time.Time
 }
 
-// view sets n to what the rules look at. The mutex is held.
+// view fills n in. The mutex is held.
 func (s *slot) view(n *nodeView) {
 	*n = nodeView{
 		asking: s.asking, queued: s.queued, askedAt: s.askedAt, err: s.err, takenOver: s.takenOver, expired: s.expired,
@@ -37,24 +35,24 @@ func (s *slot) view(n *nodeView) {
 	}
 }
 
-// setBehind says whether nobody waits for the acquire that is in flight. The mutex is held.
-func (s *slot) setBehind(behind bool) {
+// setUnawaited records whether nobody waits for the acquire in flight. The mutex is held.
+func (s *slot) setUnawaited(unawaited bool) {
 	switch {
-	case s.behind == behind:
+	case s.unawaited == unawaited:
 		return
-	case behind:
-		s.node.behind.Add(1)
+	case unawaited:
+		s.node.unawaited.Add(1)
 	default:
-		s.node.behind.Add(-1)
+		s.node.unawaited.Add(-1)
 	}
-	s.behind = behind
+	s.unawaited = unawaited
 }
 
 // hasCall reports whether an acquire or a release is in flight. The mutex is held.
 func (s slot) hasCall() bool { return s.asking || s.ending }
 
-// callEnds returns a channel that is closed once no call is in flight; nil if none is now. The
-// mutex is held.
+// callEnds returns a channel closed once no call is in flight; nil if none is now. The mutex is
+// held.
 func (s *slot) callEnds() <-chan struct{} {
 	if !s.hasCall() {
 		return nil

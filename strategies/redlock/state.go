@@ -15,23 +15,23 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// phase is how far an attempt, or the lock that it became, has come.
+// phase is the progress of an attempt or its lock.
 type phase uint8
 
 const (
 	gathering phase = iota // the nodes are being asked
 	holding                // the quorum was reached
-	lost                   // it is certain that the quorum has ended; what is left is released with the Lock
+	lost                   // the quorum has certainly ended; Release releases the rest
 	over                   // the attempt failed, or the lock was released
 )
 
-// quorumState is what an attempt and the lock that it becomes share: what is known about each node,
-// and what decides whether its node lock counts toward the quorum.
+// quorumState is the state of an attempt or its lock: the slots, and the values that decide whether
+// a node lock counts toward the quorum.
 type quorumState struct {
 	*Locker
-	// ctx has the values of the acquire's ctx, for what continues without its caller. It never ends.
+	// ctx has the values of the acquire's ctx, for work that outlasts its caller. It never ends.
 	ctx        context.Context //nolint:containedctx // as above
-	req        locker.Request  // what the nodes are asked for
+	req        locker.Request  // the request to the nodes
 	owner      string
 	timeout    time.Duration // AttemptTimeout
 	began      time.Time
@@ -40,22 +40,22 @@ type quorumState struct {
 	mu             sync.Mutex
 	phase          phase
 	slots          []slot        // by node
-	quiet          bool          // what comes late is released without waking anybody
+	quiet          bool          // late node locks are released without waking anybody
 	isLeftover     bool          // it is among the Locker's leftovers
-	ended          chan struct{} // closed when phase becomes over; nil: nobody waits for that
+	ended          chan struct{} // closed when phase becomes over; nil: nobody waits
 	mode           locker.Mode
 	upgrading      bool // the mode is being changed to exclusive
 	fence          int64
 	deadline       time.Time   // of the quorum, as last promised
 	lock           lease.Hold  // nil until there is one
 	alarm          *time.Timer // runs if the quorum ends before deadline
-	viewed         quorumView  // what view returns; reused, since a cycle needs twenty
+	viewed         quorumView  // the result of view; reused, since a cycle needs twenty
 	unreportedLoss error       // unlock ends the Lock with it
 	keepUntil      time.Time   // until when releases of node locks leave the name taken; zero: they do not
-	note           string      // as it is now; that of req until it is changed
+	note           string      // as it is now; at first req's
 }
 
-// unlock unlocks the mutex, and then ends the Lock if there is an unreported loss: that runs
+// unlock unlocks the mutex, and then ends the Lock after an unreported loss: ending it runs
 // callbacks.
 func (s *quorumState) unlock() {
 	lock, loss := s.lock, s.unreportedLoss
@@ -68,7 +68,7 @@ func (s *quorumState) unlock() {
 	}
 }
 
-// view returns what the rules look at, until the next view. The mutex is held.
+// view returns the current quorumView, valid until the next view. The mutex is held.
 func (s *quorumState) view() *quorumView {
 	v := &s.viewed
 	if v.nodes == nil {
@@ -82,8 +82,8 @@ func (s *quorumState) view() *quorumView {
 	return v
 }
 
-// accepts reports whether a node lock that was just granted joins the lock. Its mode may still have
-// to be changed. The mutex is held.
+// accepts reports whether a node lock just granted joins the lock. Its mode may still have to be
+// changed. The mutex is held.
 func (s *quorumState) accepts() bool {
 	switch s.phase {
 	case gathering:
@@ -106,7 +106,7 @@ func (s *quorumState) wants(mode locker.Mode) bool {
 	return (mode == locker.Exclusive) == (s.upgrading || s.mode == locker.Exclusive)
 }
 
-// fixFence sets the fencing token once there is a quorum: the highest that its nodes minted. The
+// fixFence sets the fencing token once there is a quorum: the highest of the live node locks. The
 // mutex is held.
 func (s *quorumState) fixFence() {
 	if s.fenceKnown == nil || s.fence > 0 || s.phase != gathering {
@@ -118,8 +118,8 @@ func (s *quorumState) fixFence() {
 	}
 }
 
-// leaseToAsk returns the TTL to ask a node for, so that it holds for ttl, and until the Deadline.
-// The mutex is held.
+// leaseToAsk returns the TTL to ask a node for, to hold for ttl and until the Deadline. The mutex
+// is held.
 func (s *quorumState) leaseToAsk(ttl time.Duration) time.Duration {
 	return leaseToAsk(ttl, s.deadline, time.Now())
 }
@@ -128,7 +128,7 @@ func (s *quorumState) leaseToAsk(ttl time.Duration) time.Duration {
 func (s *quorumState) untilDeadline() (ctx context.Context, stop func()) {
 	s.mu.Lock()
 	defer s.unlock()
-	ctx, deadline := lease.WithoutWaiting(s.ctx), s.deadline // a lock that is held does not wait
+	ctx, deadline := lease.WithoutWaiting(s.ctx), s.deadline // a held lock does not wait
 	if s.phase == gathering {
 		deadline = s.began.Add(s.req.TTL)
 	}
@@ -139,8 +139,8 @@ func (s *quorumState) untilDeadline() (ctx context.Context, stop func()) {
 	return bound, bound.Stop
 }
 
-// uncancelled returns ctx without its end. A ctx that cannot end stays as it is: each Value of what
-// context.WithoutCancel returns allocates.
+// uncancelled returns ctx without its end. A ctx without end stays as it is: each Value of
+// context.WithoutCancel allocates.
 func uncancelled(ctx context.Context) context.Context {
 	if ctx.Done() == nil {
 		return ctx
@@ -148,7 +148,7 @@ func uncancelled(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// Source implements lease.Sourced: the clients and addresses of the nodes that are known by now,
+// Source implements lease.Sourced: the clients and addresses of the nodes, as far as known,
 // separated by commas.
 func (s *quorumState) Source() locktrace.Source {
 	var clients, addresses []string
@@ -165,8 +165,8 @@ func (s *quorumState) Source() locktrace.Source {
 		Address: strings.Join(addresses, ",")}
 }
 
-// watchLoss sets the alarm if the quorum ends before the Deadline, because nodes lost what they
-// had. The mutex is held.
+// watchLoss sets the alarm if the quorum ends before the Deadline, because nodes lost their node
+// locks. The mutex is held.
 func (s *quorumState) watchLoss() {
 	if s.alarm != nil {
 		s.alarm.Stop()
@@ -204,7 +204,8 @@ func (s *quorumState) isLost() bool {
 	return s.phase == lost
 }
 
-// lossError says how many nodes hold what is lost. The mutex is held.
+// lossError returns ErrLost with the number of nodes still holding, and the failing ones. The mutex
+// is held.
 func (s *quorumState) lossError() error {
 	n := 0
 	var failing []*NodeError
@@ -221,8 +222,8 @@ func (s *quorumState) lossError() error {
 }
 
 // each calls do for each node lock, and returns when a quorum has done it or cannot any more, when
-// ctx ends, or after patience. What is in flight then goes on. Node locks that are being acquired
-// take part when they come. The error is ctx's.
+// ctx ends, or after patience. Calls in flight then go on. Node locks being acquired take part once
+// granted. The error is ctx's.
 func (s *quorumState) each(
 	ctx context.Context, patience time.Duration, do func(p *nodeLock, op *operation) error,
 ) (*nodeAnswers, error) {
@@ -258,8 +259,8 @@ func (s *quorumState) each(
 }
 
 // awaitCall waits until there is a node lock at node i, or no call is in flight there any more. It
-// returns the node lock or, if there is none, the error of the acquire, or of the release of a node
-// lock that came too late.
+// returns the node lock or, if there is none, the error of the acquire, or of the release of a late
+// node lock.
 func (s *quorumState) awaitCall(i int, op *operation) (*nodeLock, error) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -282,8 +283,8 @@ func (s *quorumState) awaitCall(i int, op *operation) (*nodeLock, error) {
 	return at.held, at.err
 }
 
-// missed returns the error of an operation that did not reach the quorum; ctxErr is ctx's. The lock
-// is lost if it is certain that its quorum has ended.
+// missed returns the error of an operation without a quorum; ctxErr is ctx's. The lock is lost if
+// its quorum has certainly ended.
 func (s *quorumState) missed(answers *nodeAnswers, ctxErr error) error {
 	s.mu.Lock()
 	defer s.unlock()
