@@ -10,9 +10,9 @@ import (
 
 // Config configures the renewals. The zero Config works.
 type Config struct {
-	// Jitter is the part of the time until a renewal by which it may come sooner, at random, so
-	// that locks acquired together are not always renewed together: more than 0 and at most 0.5.
-	// Default: 0.1, so that a TTL of 30 s is renewed after 9 to 10 s.
+	// Jitter is the maximum part of the time until a renewal by which it comes sooner, at random:
+	// locks acquired together are not always renewed together. More than 0 and at most 0.5.
+	// Default: 0.1, so a TTL of 30 s is renewed after 9 to 10 s.
 	Jitter float64
 	// MaxRenewals is the maximum number of renewals of a lock; failed ones do not count. After them
 	// its lease runs out, and Err matches ErrLost and ErrMaxRenewals. Default: 0, no limit.
@@ -35,10 +35,9 @@ var (
 	ErrMaxHold = errors.New("the watchdog stopped renewing it after MaxHold")
 )
 
-// New returns a Middleware that renews locks while they are held. It may wrap several Lockers,
-// which then share one timer. It needs no closing: without locks it has no goroutine and no timer.
-// It works inside middleware/retry and middleware/handover, and outside.
-// Errors: ErrInvalid.
+// New returns a Middleware that renews locks while they are held. It may wrap several Lockers; they
+// share one timer. It needs no closing: without locks it has no goroutine and no timer. It works
+// inside middleware/retry and middleware/handover, and outside. Errors: ErrInvalid.
 func New(cfg Config) (locker.Middleware, error) {
 	switch {
 	case cfg.Jitter == 0:

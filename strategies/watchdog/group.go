@@ -11,12 +11,12 @@ import (
 
 const (
 	// maxWorkers bounds the renewals of a group in flight. Those to one server travel together: see
-	// adapter.Pipeline. Over a link of 150 ms, that many are 6,800 renewals a second.
+	// adapter.Pipeline. Over a link of 150 ms they are 6,800 renewals a second.
 	maxWorkers = 1024
-	// firstWait is how long a first try waits for its answer at most. Unanswered ones leave their group
-	// to those that may be answered.
+	// firstWait is the maximum wait for the answer to a first try. Unanswered ones then leave their
+	// group to others.
 	firstWait = time.Second
-	// retryMin is how long a repetition waits for its answer, doubled with each failure, so that
+	// retryMin is the wait for the answer to the first repetition, doubled with each failure:
 	// unanswered ones leave room for others.
 	retryMin = 200 * time.Millisecond
 )
@@ -24,10 +24,10 @@ const (
 // groupKey identifies the renewals that share a limit.
 type groupKey struct {
 	server any   // lease.Served, or the watcher if the Lease does not tell
-	fails  uint8 // 0, 1, or 2 for two and more, so that failed renewals do not delay the others
+	fails  uint8 // 0, 1, or 2 for two and more: failed renewals do not delay others
 }
 
-// group holds the renewals that are due and not begun. It exists while it has any, or workers. The
+// group holds due renewals that have not begun. It exists while it has any, or workers. The
 // scheduler's mutex guards it.
 type group struct {
 	key     groupKey
@@ -54,8 +54,7 @@ func (s *scheduler) enqueue(l *watchedLease, key groupKey) {
 	g.due = append(g.due, l)
 }
 
-// startWorkers starts a worker for each renewal of g that is due, as far as it may have more. The
-// mutex is held.
+// startWorkers starts a worker for each due renewal of g, up to maxWorkers. The mutex is held.
 func (s *scheduler) startWorkers(g *group) {
 	for n := len(g.due); n > 0 && g.workers < maxWorkers; n-- {
 		g.workers++
@@ -72,8 +71,8 @@ func (s *scheduler) work(g *group) {
 	}
 }
 
-// take returns a lease that is due and was not released meanwhile. If it returns nil, the worker
-// ends.
+// take returns a due lease that was not released meanwhile. If there is none, it returns nil and
+// the worker ends.
 func (s *scheduler) take(g *group) *watchedLease {
 	s.mu.Lock()
 	defer s.mu.Unlock()

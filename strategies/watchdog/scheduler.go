@@ -36,7 +36,7 @@ func (s *scheduler) now() instant { return s.at(time.Now()) }
 
 func (s *scheduler) at(t time.Time) instant { return instant(t.Sub(s.epoch)) }
 
-// add plans the renewals of a lock that was just acquired.
+// add plans the renewals of a new lock.
 func (s *scheduler) add(l *watchedLease) {
 	now := time.Now()
 	wait := untilRenewal(l.lock, now)
@@ -63,8 +63,8 @@ func (s *scheduler) remove(l *watchedLease) {
 	}
 }
 
-// planRenewal plans the renewal that is due after wait from now, unless MaxRenewals is reached. The
-// mutex is held.
+// planRenewal plans the renewal due after wait from now, unless MaxRenewals is reached. The mutex
+// is held.
 func (s *scheduler) planRenewal(l *watchedLease, now instant, wait time.Duration) {
 	if s.cfg.MaxRenewals > 0 && l.limited.renewals >= s.cfg.MaxRenewals {
 		l.lock.ExplainExpiry(ErrMaxRenewals)
@@ -85,8 +85,8 @@ func (s *scheduler) schedule(l *watchedLease, due instant) {
 }
 
 // jittered returns the time of a renewal: after wait from now, less a random part of it up to
-// Config.Jitter. It is rounded down to a multiple of a fraction of the jitter, so that renewals
-// that are due at almost the same moment are due at the same moment, and travel together.
+// Config.Jitter. It is rounded down to a multiple of a fraction of the jitter: renewals due at
+// almost the same time become due together, and travel together.
 func (s *scheduler) jittered(now instant, wait time.Duration) instant {
 	jitter := int64(float64(wait) * s.cfg.Jitter)
 	if jitter < 8 {
@@ -115,7 +115,7 @@ func (s *scheduler) arm() {
 	s.alarm = due
 }
 
-// tick begins the renewals that are due. Workers start last: they need the mutex.
+// tick begins the due renewals. Workers start last: they need the mutex.
 func (s *scheduler) tick() {
 	due := s.takeDue()
 	keys := make([]groupKey, len(due))
@@ -132,7 +132,7 @@ func (s *scheduler) tick() {
 	}
 }
 
-// takeDue takes the leases that are due out of the queue.
+// takeDue takes the due leases out of the queue.
 func (s *scheduler) takeDue() (due []*watchedLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,9 +175,8 @@ func (s *scheduler) planAfter(l *watchedLease, err error) {
 	}
 }
 
-// explain records why the lease may run out. A renewal is repeated after any error, also one that
-// is not transient, such as NOPERM: a permission may come back, and the lease lasts until its
-// Deadline.
+// explain records why the lease may run out. A renewal is repeated after any error, also a
+// permanent one such as NOPERM: a permission may come back, and the lease lasts until its Deadline.
 func explain(lock lease.Hold, err error) {
 	if op, ok := errors.AsType[*locker.OpError](err); ok {
 		err = op.Err
@@ -195,12 +194,12 @@ const (
 	maxFails   = 10
 )
 
-// backoff returns the pause after a failed renewal, before which fails others failed.
+// backoff returns the pause after a failed renewal; fails failed before it.
 func backoff(ttl time.Duration, fails uint8) time.Duration {
 	return min(backoffMin<<fails, backoffMax, ttl/12)
 }
 
-// queue is a heap of leases, with the one that is due first on top.
+// queue is a heap of leases, with the earliest due on top.
 type queue []*watchedLease
 
 func (q queue) Len() int           { return len(q) }

@@ -28,7 +28,7 @@ func (w *watcher) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	return lock, err
 }
 
-// Unwrap returns the Locker whose locks are renewed.
+// Unwrap returns the wrapped Locker.
 func (w *watcher) Unwrap() locker.Locker { return w.inner }
 
 // watch begins to renew lock. A lock that never ends needs no renewals; one without a Lease or a
@@ -47,8 +47,7 @@ func (w *watcher) watch(lock *locker.Lock) {
 	})
 }
 
-// watchedLease is the Lease of a lock that is kept renewed. The scheduler's mutex guards all that
-// changes.
+// watchedLease is the Lease of a renewed lock. The scheduler's mutex guards all that changes.
 type watchedLease struct {
 	lease.Lease
 	watcher *watcher
@@ -61,13 +60,13 @@ type watchedLease struct {
 	released bool
 }
 
-// limited is what MaxHold and MaxRenewals need.
+// limited is the state for MaxHold and MaxRenewals.
 type limited struct {
 	began    instant
 	renewals int
 }
 
-// notQueued is the index of a lease that is not in the heap.
+// notQueued is the index of a lease outside the heap.
 const notQueued = -1
 
 // Do implements lease.Lease. Before a release is sent, the renewals end.
@@ -78,7 +77,7 @@ func (l *watchedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) 
 	return l.Lease.Do(ctx, op)
 }
 
-// Unwrap returns the Lease that is renewed.
+// Unwrap returns the wrapped Lease.
 func (l *watchedLease) Unwrap() lease.Lease { return l.Lease }
 
 // untilRenewal returns how long from now the renewal of the lock can wait: until a third of its
