@@ -22,7 +22,7 @@ func newValue(owner, note string, _ int) string {
 const maxValue = lease.TokenLen + len("||") + 2*3*locker.MaxNameLen
 
 // parseValue returns the owner and the note of a value; both are empty unless it is exactly of
-// newValue's form, or of the form in which a release keeps it.
+// newValue's form, or of the form kept by a release.
 func parseValue(value string) (owner, note string) {
 	value = strings.TrimPrefix(value, "~")
 	token, rest, more := strings.Cut(value, "|")
