@@ -32,16 +32,16 @@ type Config struct {
 	// ctx has ended. Without an answer by then the outcome is unknown, and the release continues in
 	// the background. At least 1 ms. Default: two AttemptTimeouts, or one if ctx has ended.
 	ReleaseTimeout time.Duration
-	// MinReplicas is how many replicas must acknowledge an acquire, a resume or a renewal before
-	// it counts. They are asked by WAIT, in the same round trip. See package single. Default: 0,
-	// none. A driver that cannot send WAIT makes acquires return errors.ErrUnsupported.
+	// MinReplicas is how many replicas must acknowledge an acquire, a resume or a renewal before it
+	// counts. They are asked by WAIT, in the same round trip. See package single. Default: 0, none.
+	// Over a driver without WAIT, acquires return errors.ErrUnsupported.
 	MinReplicas int
 	// ReplicaTimeout is how long the replicas have for it; at least 1 ms, and less than an attempt.
 	// Default: half of the attempt's timeout.
 	ReplicaTimeout time.Duration
 }
 
-// extraArgs returns the arguments that the scripts of a semaphore take beyond those of a lock.
+// extraArgs returns the scripts' arguments beyond those of a lock.
 func (c Config) extraArgs() ([]string, error) {
 	if c.Permits < 1 || c.Permits > MaxPermits {
 		return nil, driver.Invalid("semaphore.Config.Permits", strconv.Itoa(c.Permits),

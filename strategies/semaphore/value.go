@@ -15,7 +15,7 @@ func newValue(owner, note string, permits int) string {
 	return fmt.Sprintf("%s %d %d:%s%s", lease.NewToken(), permits, len(owner), owner, note)
 }
 
-// hold is what a value records of its hold.
+// hold is the content of a value.
 type hold struct {
 	permits     int
 	owner, note string
@@ -43,7 +43,7 @@ func number(text string, most int) (int, bool) {
 	return n, err == nil && n >= 0 && n <= most && strconv.Itoa(n) == text
 }
 
-// parseValue parses also what a release leaves of a value until MinHold has passed.
+// parseValue also parses a value kept by a release until MinHold has passed.
 func parseValue(value string) (owner, note string) {
 	h := parse(strings.TrimPrefix(value, "~"))
 	return h.owner, h.note
