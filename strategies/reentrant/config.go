@@ -16,9 +16,9 @@ type Config struct {
 	// ctx has ended. Without an answer by then the outcome is unknown, and the release continues in
 	// the background. At least 1 ms. Default: two AttemptTimeouts, or one if ctx has ended.
 	ReleaseTimeout time.Duration
-	// MinReplicas is how many replicas must acknowledge an acquire, a resume or a renewal before
-	// it counts. They are asked by WAIT, in the same round trip. See package single. Default: 0,
-	// none. A driver that cannot send WAIT makes acquires return errors.ErrUnsupported.
+	// MinReplicas is how many replicas must acknowledge an acquire, a resume or a renewal before it
+	// counts. They are asked by WAIT, in the same round trip. See package single. Default: 0, none.
+	// Over a driver without WAIT, acquires return errors.ErrUnsupported.
 	MinReplicas int
 	// ReplicaTimeout is how long the replicas have for it; at least 1 ms, and less than an attempt.
 	// Default: half of the attempt's timeout.

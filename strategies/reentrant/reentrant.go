@@ -5,9 +5,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
-// Locker is the strategy over one driver. A resumed hold keeps its owner: a Request.Owner that
-// differs from the handle's is ErrInvalid. Inspect takes time that grows with the number of holds;
-// it answers with an error for a key that is not a lock of this package.
+// Locker is the strategy over one driver. A resumed hold keeps its owner: another Request.Owner
+// than the handle's is ErrInvalid. Inspect takes time that grows with the number of holds; it
+// answers with an error for a key that is not a lock of this package.
 //
 // It is the type [keylock.Locker], with these methods: Acquire, FindHolds, Inspect,
 // Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
