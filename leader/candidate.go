@@ -69,16 +69,15 @@ func Run(ctx context.Context, l locker.Locker, cfg Config) error {
 // Run returns nil if it stepped down without an error, or if ctx ended before it led; if ctx had
 // ended before the call, nothing is sent. The errors:
 //   - ErrLeadRunning: Lead has not returned in time, or the Lead of an earlier Run still runs.
-//   - what Lead returned, if it returned [Permanent] or, after the end of ctx, anything but
-//     the error of its ctx.
-//   - a [locker.OpError] of an acquire that failed with an error that another attempt would only
-//     repeat, such as locker.ErrInvalid, locker.ErrClosed, errors.ErrUnsupported (the strategy has
-//     no fencing tokens), a missing permission, or a key of another type. Run waits for the end of
-//     an outage.
+//   - Lead's error, if it is [Permanent] or, after the end of ctx, anything but the error of its
+//     ctx.
+//   - a [locker.OpError] of an acquire with an error that another attempt would only repeat, such
+//     as locker.ErrInvalid, locker.ErrClosed, errors.ErrUnsupported (the strategy has no fencing
+//     tokens), a missing permission, or a key of another type. Run waits for the end of an outage.
 //   - an OpError of the last release. It matches locker.ErrLost if the lease ended before Lead
 //     returned, and locker.ErrUnknownOutcome if the server did not answer; the lock is then free at
 //     its TTL at the latest.
-//   - the error that a pause was for, if that pause is backoff.Stop.
+//   - the cause of a pause, if the pause is backoff.Stop.
 //   - locker.ErrInvalid: ctx is nil, Run was called while it runs, or Policy returned nil.
 func (c *Candidate) Run(ctx context.Context) error {
 	if ctx == nil {
@@ -125,8 +124,8 @@ func sleep(ctx context.Context, d time.Duration) {
 // TTL or longer.
 //
 // The owner is random, because a reentrant lock can be acquired again under the owner of another
-// hold. A request with an owner is also excluded from middleware/handover, so that the
-// server knows of each term.
+// hold. A request with an owner is also excluded from middleware/handover, so the server knows of
+// each term.
 func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	lock, err := c.locker.Acquire(ctx, c.cfg.request(lease.NewToken()))
 	if err != nil {
@@ -166,8 +165,8 @@ func (c *Candidate) IsLeader(context.Context) error {
 	return nil
 }
 
-// Term returns the number of the term in which the Candidate leads now. If IsLeader would return
-// ErrNotLeader, it returns 0 and false.
+// Term returns the number of the Candidate's current term. If IsLeader would return ErrNotLeader,
+// it returns 0 and false.
 func (c *Candidate) Term() (term int64, leads bool) {
 	t := c.current.Load()
 	if t == nil || !t.leads() {

@@ -8,23 +8,23 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Leader is who leads. The zero Leader means that nobody does.
+// Leader is the leader of a name. The zero Leader means that nobody leads.
 type Leader struct {
 	// Note is the leader's Config.Note. Middleware may append to it, as middleware/tracing does.
 	Note string
-	// Term is the number of its term. In a quorum it may be higher than the one that Lead was
-	// called with, since a server that joins later mints a number too.
+	// Term is the number of its term. In a quorum it may be higher than the term passed to Lead,
+	// since a server joining later mints a number too.
 	Term int64
 }
 
 // Observe yields who leads name: now, and after each change, until ctx ends or the loop is left. It
 // polls with locker.Watch, every interval (default: 1 s) and when the leader's lease ends. It
-// starts no goroutine. A term that begins and ends between two polls is not seen. The terms that
-// Observe yields increase, unless the server loses its data.
+// starts no goroutine. A term that begins and ends between two polls is not seen. The terms yielded
+// increase, unless the server loses its data.
 //
 // Errors are those of locker.Watch: if a poll fails, Observe yields the error once, with the last
-// known Leader, and polls on, unless another attempt would only repeat the error. What it yields
-// may be out of date: use it to find the leader, not to decide who may write.
+// known Leader, and polls on, unless another attempt would only repeat the error. The Leader may be
+// out of date: use it to find the leader, not to decide who may write.
 func Observe(ctx context.Context, l locker.Locker, name string, interval time.Duration) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var v view
@@ -36,14 +36,14 @@ func Observe(ctx context.Context, l locker.Locker, name string, interval time.Du
 	}
 }
 
-// view is what an observer knows. The zero view knows nothing.
+// view is an observer's knowledge. The zero view knows nothing.
 type view struct {
 	leader Leader
 	owner  string // of the leader's hold; "": unknown
 	known  bool   // the last State was that of leader
 }
 
-// update records what Watch yielded, and reports whether to yield.
+// update records a result of Watch, and reports whether to yield.
 func (v *view) update(state locker.State, err error) bool {
 	if err != nil {
 		v.known = false

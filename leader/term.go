@@ -18,7 +18,7 @@ type term struct {
 	cancel context.CancelFunc
 
 	ended    atomic.Int32  // who ended it: nobody, Lead by returning, or Run by no longer waiting
-	returned chan struct{} // closed once Lead has returned, if Run waits for that
+	returned chan struct{} // closed once Lead has returned, if Run still waits
 
 	// How Lead ended; set before returned is closed.
 	err      error

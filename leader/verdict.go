@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Permanent marks an error of Lead: Run steps down and returns err, and does not campaign again. nil
-// stays nil. It is backoff.Permanent of github.com/cenkalti/backoff/v4, which Lead may return too.
-// That of another module or version, such as v5, is an error like any other to Run.
+// Permanent marks an error of Lead: Run steps down and returns err, and does not campaign again.
+// nil stays nil. It is backoff.Permanent of github.com/cenkalti/backoff/v4, and Lead may return
+// that too. Run treats backoff.Permanent of another module or version, such as v5, like any other
+// error.
 func Permanent(err error) error { return backoff.Permanent(err) }
 
-// verdict says what Run does next: campaign again after a pause, or return err. If it campaigns
-// again, err is what the pause is for.
+// verdict is Run's next step: campaign again after a pause, or return err. If it campaigns again,
+// err is the cause of the pause.
 type verdict struct {
 	again bool
 	err   error
@@ -34,10 +35,10 @@ func afterAcquire(stopped bool, err error) verdict {
 // outcome is how a term ended.
 type outcome struct {
 	stopped bool  // the ctx of Run has ended
-	lead    error // what Lead returned
+	lead    error // Lead's result
 	ctxErr  bool  // lead only reports the end of its ctx
 	lost    error // how the lock had ended when Lead returned; nil: it was held
-	release error // what the release returned
+	release error // the release's result
 }
 
 // afterTerm returns the verdict after a term, as Config.Lead documents it.
@@ -58,12 +59,12 @@ func afterTerm(o outcome) verdict {
 	}
 }
 
-// isContextErr reports whether err, which Lead returned, only reports the end of its ctx.
+// isContextErr reports whether Lead's error err only reports the end of its ctx.
 func isContextErr(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// join is errors.Join, except that it returns a single error unchanged.
+// join is errors.Join, but returns a single error unchanged.
 func join(a, b error) error {
 	switch {
 	case a == nil:
