@@ -24,26 +24,26 @@ type Locks struct {
 	req    locker.Request
 
 	mu    sync.Mutex
-	names map[string]*name // those that a caller waits for, acquires or holds
+	names map[string]*name // names in use
 	lost  []*tenure        // not unlocked yet, the oldest first
 }
 
 // name is a name in use. Locks.mu guards users and held.
 type name struct {
 	turn  chan struct{} // has a value while one caller acquires, holds or releases the name
-	users int           // callers that wait for the turn or have it
+	users int           // callers waiting for the turn, or with it
 	held  *tenure       // nil: nobody of this process holds it
 }
 
-// tenure is a lock that a caller holds, or has lost.
+// tenure is a caller's lock, held or lost.
 type tenure struct {
 	lock  *locker.Lock
-	owner string // that the ctx of Lock carried; "" if it carried none
+	owner string // in the ctx of Lock; "" if none
 }
 
 // New returns Locks over l. Each lock is acquired by a copy of req with its Name set: set TTL,
 // MaxWait, Fenced, Note or Owner there. The zero Request works. Use a Locker that waits and renews,
-// as that of holdfast.New: over a bare strategy Lock fails if another process holds the lock, and a
+// as from holdfast.New: over a bare strategy Lock fails if another process holds the lock, and a
 // lock is lost one TTL after it was acquired.
 //
 // It returns an error that matches locker.ErrInvalid if l is nil or a semaphore of more than one
@@ -102,10 +102,10 @@ func (s *Locks) TryLock(ctx context.Context, name string) (bool, error) {
 // Unlock releases the lock of a name. Any goroutine may call it. A cancelled ctx does not stop it.
 //
 // If the lock was lost, Unlock returns an error that matches locker.ErrLost, and releases no lock
-// of the name that was acquired since. So if several callers have locked the name, one after the
-// loss of another's lock, the first Unlock is taken for that of the oldest lost lock, and the last
-// one releases the lock that is held. If ctx carries an owner ([locker.WithOwner]), Unlock leaves
-// alone the locks that were acquired with another owner in ctx.
+// of the name acquired since. So if several callers have locked the name, one after the loss of
+// another's lock, the first Unlock is taken for that of the oldest lost lock, and the last one
+// releases the held lock. If ctx carries an owner ([locker.WithOwner]), Unlock leaves alone locks
+// acquired with another owner in ctx.
 //
 // If there is no such lock, the error matches locker.ErrNotHeld. Other errors are those of
 // [locker.Lock.Release].
@@ -231,7 +231,7 @@ func (s *Locks) leave(name string, n *name) {
 	}
 }
 
-// keep records that the caller whose turn it is holds the name. If the lock is lost, the turn ends.
+// keep records the lock of the caller with the turn. If the lock is lost, the turn ends.
 func (s *Locks) keep(ctx context.Context, name string, n *name, lock *locker.Lock) {
 	t := &tenure{lock: lock}
 	t.owner, _ = lease.OwnerFrom(ctx, name)
