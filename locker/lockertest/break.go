@@ -31,8 +31,7 @@ func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func
 	return state, func(ctx context.Context) error { return l.breakHolds(ctx, name, found) }, nil
 }
 
-// breakHolds ends those of found that are live. Readers that come later have a higher fencing
-// token.
+// breakHolds ends the live holds of found. Later readers have a higher fencing token.
 func (l *Locker) breakHolds(ctx context.Context, name string, found []*hold) (err error) {
 	done := l.record(Call{Op: "break", Request: locker.Request{Name: name}})
 	defer func() { done(err) }()

@@ -12,14 +12,14 @@ import (
 // maxCalls is how many calls a Locker remembers.
 const maxCalls = 1000
 
-// Call is a call that a Locker received, and its outcome.
+// Call is a call of a Locker, and its outcome.
 type Call struct {
 	// Op is "acquire", "resume", "renew", "release", "upgrade", "downgrade" or "break", as in
 	// locker.OpError.
 	Op string
-	// Request is what was asked for. For an acquire or a resume it is the request as it arrived at
-	// the Locker. For the other operations only some fields are set: Name, Mode (that of the lock,
-	// or the one that a conversion asks for), Owner, and TTL for a renewal.
+	// Request is the request of an acquire or a resume, as it arrived at the Locker. For the other
+	// operations only some fields are set: Name, Mode (the lock's, or the target of a conversion),
+	// Owner, and TTL for a renewal.
 	Request locker.Request
 	// At is when the call arrived.
 	At time.Time
@@ -42,9 +42,9 @@ func (c Call) String() string {
 // Calls returns the calls whose outcome is known, in the order of their outcomes: the latest 1,000
 // at most. Renewals by the watchdog and each attempt of middleware/retry are calls of their own.
 //
-// What a Lock refuses by itself, such as a second Release, sends nothing and is not recorded.
-// Neither are Inspect, which locker.Watch and leader.Observe call again and again, and operations
-// on the Locks that Hold returned.
+// A refusal by the Lock itself, such as of a second Release, sends nothing and is not recorded.
+// Neither are Inspect, called again and again by locker.Watch and leader.Observe, and operations on
+// the Locks of Hold.
 func (l *Locker) Calls() []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *Locker) record(c Call) (done func(error)) {
 		c.Took, c.Err = time.Since(c.At), err
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if len(l.calls) >= 2*maxCalls { // so that few calls copy
+		if len(l.calls) >= 2*maxCalls { // so few calls copy
 			l.calls = slices.Delete(l.calls, 0, maxCalls)
 		}
 		l.calls = append(l.calls, c)

@@ -10,9 +10,9 @@
 //     as strategies/rwhash. [NewSemaphore] makes semaphores, as strategies/semaphore.
 //   - [Locker.SetOutage] begins and ends an outage of the server.
 //   - [Locker.FailAcquire], [Locker.FailRenew] and [Locker.FailRelease] make one call fail.
-//   - [Locker.Hold] is another process that holds a lock. [Locker.Expire] and [Locker.Forget] take
-//     a lock away from its holder.
-//   - [Locker.Calls] returns what the program asked for, and [Locker.Inspect] what is held.
+//   - [Locker.Hold] is another process holding a lock. [Locker.Expire] and [Locker.Forget] take a
+//     lock away from its holder.
+//   - [Locker.Calls] returns the program's calls, and [Locker.Inspect] the state of a name.
 //
 // Everything else works over it as over a strategy: locker.Do, Try, AcquireAll, DoAll,
 // ReleaseHandle, Break and Watch, packages leader and named, and the middleware. Like any strategy,

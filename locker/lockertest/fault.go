@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// errExpired is what ends the Locks of Expire.
+// errExpired ends the Locks of Expire.
 var errExpired = errors.New("expired by the test")
 
-// faults are the errors that are due, the next one first.
+// faults are the due errors, the next one first.
 type faults struct{ acquire, renew, release []error }
 
-// of takes the error that is due for an operation on a hold, or nil.
+// of takes the due error of an operation on a hold, or nil.
 func (f *faults) of(kind lease.OpKind) error {
 	switch kind {
 	case lease.OpRenew:
@@ -37,7 +37,7 @@ func next(due *[]error) error {
 
 // FailAcquire makes the next valid Acquire, or Resume, of any name fail with err, without any
 // effect. Called again, it makes one more fail. A *locker.ContentionError says "held by another".
-// For an outage that lasts, see [Locker.SetOutage].
+// For a lasting outage, see [Locker.SetOutage].
 func (l *Locker) FailAcquire(err error) { l.fail(&l.faults.acquire, err) }
 
 // FailRenew makes the next renewal of any lock fail with err, without any effect. Called again, it
@@ -59,9 +59,9 @@ func (l *Locker) fail(due *[]error, err error) {
 	*due = append(*due, err)
 }
 
-// Hold acquires a lock on behalf of another process, and returns that process's Lock. Neither a
-// failure set by FailAcquire nor an outage applies to it. It panics if the request is not valid or
-// the lock is not free.
+// Hold acquires a lock on behalf of another process, and returns its Lock. Neither a failure set by
+// FailAcquire nor an outage applies to it. It panics if the request is not valid or the lock is not
+// free.
 func (l *Locker) Hold(req locker.Request) *locker.Lock {
 	ctx := context.Background()
 	if err := l.check(ctx, req); err != nil {
@@ -99,8 +99,8 @@ func (l *Locker) Expire(name string) bool {
 	return len(dropped) > 0
 }
 
-// Forget frees name without telling anybody, as a server does that lost its data: the holders learn
-// of it when they renew or release. It reports whether there was any.
+// Forget frees name without telling anybody, as a server's loss of data does: the holders learn of
+// it when they renew or release. It reports whether there was any.
 func (l *Locker) Forget(name string) bool { return len(l.drop(name)) > 0 }
 
 // drop takes away the holds of name.

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// source is what traces name.
+// source is the Source in traces.
 var source = locktrace.Source{Strategy: "lockertest", Client: "memory"}
 
 // hold is one hold and its lease. Locker.mu guards it.
@@ -30,12 +30,12 @@ type hold struct {
 	expired           bool       // by Locker.Expire
 	minHold           time.Duration
 	released          bool  // it only keeps the name taken, until end
-	over              *hold // that it was taken over from; nil: it was acquired
+	over              *hold // the hold it took over; nil: it was acquired
 	unrecorded        bool  // Locker.Hold made it: its calls are not recorded
 }
 
-// begin gives the hold its token, its lease, which lasts for minHold at least, and its fencing
-// token if it is to have one. Readers have that of the last writer.
+// begin gives the hold its token, its lease of at least minHold and, if fenced, its fencing token.
+// Readers get the last writer's.
 func (h *hold) begin(ttl, minHold time.Duration, fenced bool) {
 	h.minHold = minHold.Truncate(time.Millisecond)
 	h.token, h.ttl = lease.NewToken(), max(ttl.Truncate(time.Millisecond), h.minHold)
@@ -150,8 +150,8 @@ func (h *hold) reach(ctx context.Context, op lease.Op) error {
 	return err
 }
 
-// end executes op, a release or an undo, on a hold that is live. It returns what a release found
-// out about waiters. The mutex is held.
+// end executes op, a release or an undo, on a live hold. It returns a release's findings about
+// waiters. The mutex is held.
 func (h *hold) end(op lease.Op) lease.Others {
 	t := h.tenures
 	at := slices.Index(t.holds, h)

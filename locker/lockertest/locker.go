@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// minTTL is the shortest lease that the strategies over one key accept.
+// minTTL is the minimum TTL of the strategies over one key.
 const minTTL = 3 * time.Millisecond
 
-// Locker is a locker.Locker in memory. It also implements what else the strategies over one server
-// do, such as locker.Inspector and locker.Breaker. The zero Locker is ready for use. It is safe for
-// concurrent use.
+// Locker is a locker.Locker in memory. It also implements the other interfaces of the strategies
+// over one server, such as locker.Inspector and locker.Breaker. The zero Locker is ready for use.
+// It is safe for concurrent use.
 type Locker struct {
 	permits int // the limit of a semaphore; 0: a lock
 
@@ -28,7 +28,7 @@ type Locker struct {
 	faults   faults
 	outage   Outage
 	changed  chan struct{} // closed when outage changes; nil in no outage
-	delayed  []func()      // the releases that an outage keeps from being executed
+	delayed  []func()      // releases to execute after the outage
 	calls    []Call
 	channels map[string][]*subscription
 }
@@ -132,9 +132,9 @@ func (l *Locker) lock(ctx context.Context, h *hold) *locker.Lock {
 	return lock
 }
 
-// Inspect implements locker.Inspector. Of several shared holders, Owner, Note and Fence are those
-// of the one that came first, and Left is that of the one that stays longest. Of a semaphore's, all
-// are those of the one whose lease ends last, and Fence is 0.
+// Inspect implements locker.Inspector. Of several shared holds, Owner, Note and Fence are the
+// oldest one's, and Left is the longest. Of a semaphore's holds, all are those of the last to end,
+// and Fence is 0.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	state, err := l.inspect(ctx, name)
 	if err != nil {
@@ -199,7 +199,7 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 	return release()
 }
 
-// check refuses what cannot be asked for.
+// check refuses invalid and unsupported requests, and an ended ctx.
 func (l *Locker) check(ctx context.Context, req locker.Request) error {
 	if ctx == nil {
 		return driver.NilContext("Acquire ctx")

@@ -33,7 +33,7 @@ const (
 	//   - Inspect until its ctx ends, for one attempt timeout at most
 	//
 	// If the outage ends meanwhile, the call is executed. Otherwise the error matches
-	// locker.ErrUnknownOutcome, and that of ctx if it ended the wait. Inspect changes nothing, so
+	// locker.ErrUnknownOutcome, and ctx's error if ctx ended the wait. Inspect changes nothing, so
 	// its error does not match ErrUnknownOutcome.
 	Silent
 )
@@ -52,13 +52,13 @@ func (o Outage) String() string {
 	}
 }
 
-// SetOutage begins an outage, which lasts until SetOutage(NoOutage). During an outage no call has
-// an effect. Leases end as always, so a lock that cannot be renewed is lost at its Deadline. A
-// release that fails is executed when the outage is over, if its lease has not ended by then, as
-// the clean-up of a strategy does. An acquire that fails leaves nothing behind.
+// SetOutage begins an outage, until SetOutage(NoOutage). During an outage no call has an effect.
+// Leases end as always, so a lock that cannot be renewed is lost at its Deadline. A failed release
+// is executed when the outage is over, if its lease has not ended by then, as the clean-up of a
+// strategy does. A failed acquire leaves nothing behind.
 //
-// Fail, Hold, Expire and Forget work in an outage too. A failure that was set by a Fail method is
-// for the next call that reaches the server.
+// Fail, Hold, Expire and Forget work in an outage too. A failure set by a Fail method is for the
+// next call that reaches the server.
 func (l *Locker) SetOutage(o Outage) {
 	if o < NoOutage || o > Silent {
 		panic(driver.Invalid("lockertest outage", o.String(), "NoOutage, Refused or Silent"))
@@ -100,7 +100,7 @@ func (l *Locker) reach(ctx context.Context, limit time.Duration) error {
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for l.outage != NoOutage { // what was sent waits on, even if Silent becomes Refused
+	for l.outage != NoOutage { // a sent call waits on, even if Silent becomes Refused
 		changed := l.changed
 		l.mu.Unlock()
 		select {
@@ -126,7 +126,7 @@ func (l *Locker) reachToRelease(ctx context.Context, ttl time.Duration) error {
 		return fmt.Errorf("%w: %w: %w", locker.ErrUnknownOutcome, locker.ContextErr(ctx), context.DeadlineExceeded)
 	}
 	if err = l.reach(uncancelled, attemptTimeout(ttl)); err != nil && !errors.Is(err, locker.ErrUnknownOutcome) {
-		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) // what was sent first may be executed
+		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) // the first send may be executed
 	}
 	return err
 }
@@ -170,7 +170,7 @@ func known(err error) error {
 	return err
 }
 
-// address is that of the server that errors name.
+// address is the server's address in errors.
 type address struct{}
 
 func (address) Network() string { return "tcp" }

@@ -13,10 +13,10 @@ import (
 const (
 	retryWaiter = 2 * time.Second        // when a waiter with a place tries again at the latest
 	countsFor   = 3 * time.Second        // for how long it counts after that
-	timeToTry   = 500 * time.Millisecond // for how long a free lock is kept for one that was woken
+	timeToTry   = 500 * time.Millisecond // for how long a free lock is kept for a woken waiter
 )
 
-// place is the place of a process among those that wait for a name.
+// place is the place of a process among the waiters for a name.
 type place struct {
 	id          string
 	since       time.Time // when it began to wait
@@ -29,8 +29,8 @@ func (p *place) counts(now time.Time) bool {
 	return now.Before(p.end) && (p.keptUntil.IsZero() || !now.After(p.keptUntil))
 }
 
-// waiting returns the waiter whose attempt this is. Its ID is empty if it has no place: it does not
-// wait, is a reader, or is an attempt at a node of a quorum.
+// waiting returns the waiter of this attempt. Its ID is empty if it has no place: it does not wait,
+// is a reader, or is an attempt at a node of a quorum.
 func waiting(ctx context.Context, req locker.Request) lease.Waiting {
 	w, ok := lease.WaitingFrom(ctx)
 	if !ok || w.Quorum || req.Mode == locker.Shared || !req.Resume.IsZero() {
@@ -39,8 +39,8 @@ func waiting(ctx context.Context, req locker.Request) lease.Waiting {
 	return w
 }
 
-// firstPlace returns the place of the waiter that was woken, else of the one that has waited
-// longest, or nil. It drops those that do not count, but not that of the waiter trying.
+// firstPlace returns the place of the woken waiter, else of the longest waiting one, or nil. It
+// drops places that do not count, except that of the waiter trying.
 func (t *tenures) firstPlace(trying string) (first *place) {
 	now := time.Now()
 	t.places = slices.DeleteFunc(t.places, func(p *place) bool { return p.id != trying && !p.counts(now) })
@@ -70,8 +70,8 @@ func (t *tenures) leavePlace(id string) {
 	t.places = slices.DeleteFunc(t.places, func(p *place) bool { return p.id == id })
 }
 
-// enqueue gives a waiter that was refused its place, or extends its time there. It returns when the
-// waiter is to try again at the latest.
+// enqueue gives a refused waiter its place, or extends its time there. It returns when the waiter
+// is to try again at the latest.
 func (t *tenures) enqueue(w lease.Waiting) time.Duration {
 	now := time.Now()
 	at := slices.IndexFunc(t.places, func(p *place) bool { return p.id == w.ID })
@@ -91,8 +91,8 @@ func (t *tenures) enqueue(w lease.Waiting) time.Duration {
 	return retryWaiter
 }
 
-// passOn removes the place of a waiter that acquires. If the order is strict, the next waiter of
-// its process takes it over.
+// passOn removes the place of an acquiring waiter. If the order is strict, the next waiter of its
+// process takes it over.
 func (l *Locker) passOn(t *tenures, w lease.Waiting) {
 	if w.ID == "" {
 		return
@@ -103,15 +103,15 @@ func (l *Locker) passOn(t *tenures, w lease.Waiting) {
 	}
 }
 
-// keptFor returns for how long a name that is free for the caller is kept for another waiter, or 0:
-// for one that was woken and has time to try, or, if the order is strict, for the first one.
+// keptFor returns for how long a name free for the caller is kept for another waiter, or 0: for a
+// woken one with time to try, or, if the order is strict, for the first one.
 func (l *Locker) keptFor(name string, waits bool, id string) time.Duration {
 	t := l.of(name)
 	if first := t.firstPlace(id); first == nil || first.id == id || l.permits == 0 && !waits {
 		return 0
 	}
 	if l.permits > 0 {
-		l.wakeFirst(name, id) // which drops those that do not listen any more
+		l.wakeFirst(name, id) // drops those that no longer listen
 	}
 	first := t.firstPlace("")
 	if first == nil || first.id == id || first.keptUntil.IsZero() {
@@ -139,8 +139,8 @@ func (l *Locker) wakeFirst(name, own string) string {
 	}
 }
 
-// wake wakes those who are to try next, now that name may be free: all that have no place, and the
-// first that has one. op is the release, if it is one. The mutex is held.
+// wake wakes the waiters to try next once name may be free: all without a place, and the first with
+// one. op is the release, if it is one. The mutex is held.
 func (l *Locker) wake(name string, op lease.Op) lease.Others {
 	switch {
 	case op.Next == lease.NextOwn && l.permits == 0:
@@ -168,6 +168,6 @@ func (l *Locker) Leave(name, id string, left func()) {
 	case len(holds) == 0 || l.permits > 0:
 		l.wake(name, lease.Op{})
 	case t.firstPlace("") == nil && holds[0].mode == locker.Shared:
-		l.publish(name) // to readers that a writer kept out
+		l.publish(name) // to readers kept out by a writer
 	}
 }

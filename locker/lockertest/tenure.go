@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// tenures is what there is of one name. Locker.mu guards it, and the holds in it.
+// tenures is the state of one name. Locker.mu guards it, and the holds in it.
 type tenures struct {
-	holds []*hold   // the oldest first; several only where all are shared, or have permits
+	holds []*hold   // the oldest first; several only if all are shared, or have permits
 	fence int64     // the last fencing token
 	bar   time.Time // since when a waiting writer keeps new readers out
 
-	places []*place // of those who wait, one for each process
+	places []*place // of waiters, one for each process
 }
 
 // writerTurn is how long at a time a waiting writer keeps new readers out: the default of
@@ -90,13 +90,13 @@ func lastToEnd(holds []*hold) *hold {
 	return slices.MaxFunc(holds, func(a, b *hold) int { return a.until.Compare(b.until) })
 }
 
-// state returns what Inspect does. The mutex is held.
+// state returns the State for Inspect. The mutex is held.
 func (l *Locker) state(name string) locker.State {
 	t := l.of(name)
 	holds := t.live()
 	state := locker.State{Permits: l.permits, Free: max(0, l.permits-t.used()), Waiters: t.waiters()}
 	if state.Waiters == 0 && len(l.channels[l.channel(name).Name()]) > 0 {
-		state.Waiters = 1 // who has no place
+		state.Waiters = 1 // without a place
 	}
 	if len(holds) == 0 {
 		return state
@@ -201,8 +201,7 @@ func (l *Locker) take(ctx context.Context, req locker.Request) (*hold, error) {
 	return h, nil
 }
 
-// takeOver puts a new hold in the place of the one that the request's handle names. The mutex is
-// held.
+// takeOver replaces the hold named by the request's handle with a new one. The mutex is held.
 func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 	t := l.of(req.Name)
 	old := req.Resume.Grant()

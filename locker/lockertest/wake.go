@@ -14,7 +14,7 @@ type wakeDriver struct {
 	locks         *Locker
 }
 
-// channel returns where the releases of name are published.
+// channel returns the channel of name's releases.
 func (l *Locker) channel(name string) driver.Channel {
 	return driver.NewChannel(wakeDriver{locks: l}, name)
 }
