@@ -6,18 +6,18 @@ import (
 )
 
 // Trace is a set of callbacks for the events of locks, in the manner of net/http/httptrace. Any of
-// them may be nil. They are called in the goroutine where the event happens, possibly several at
-// once, and must be quick. The ctx they get carries the values of the ctx of the acquire. A
-// callback that blocks delays its own acquisition, and the requests of this process that wait
-// behind it for the same name, but no other name.
+// them may be nil. They are called in the goroutine of the event, possibly several at once, and
+// must be quick. The ctx they get carries the values of the ctx of the acquire. A blocking callback
+// delays its own acquisition, and the requests of this process waiting behind it for the same name,
+// but no other name.
 //
 // There are exceptions. Renewed, Lost and Released of one lock are called in order, one at a time:
-// a callback that blocks delays the reports of its lock, and neither a renewal nor a release.
-// Events that happen meanwhile are reported after it, in the same goroutine or in one that works
-// for the lock alone. The renewals of middleware such as watchdog, and the timer that ends a lock
-// at its Deadline, call no callback in a goroutine that serves other locks. If more than 64 reports
-// of a lock wait, the oldest that report only a renewal are dropped. NodeFailing and NodeRecovered
-// are called in order in a goroutine of the quorum's own.
+// a blocking callback delays the reports of its lock, and neither a renewal nor a release. Events
+// meanwhile are reported after it, in the same goroutine or in one for the lock alone. The renewals
+// of middleware such as watchdog, and the timer that ends a lock at its Deadline, call no callback
+// in a goroutine shared with other locks. If more than 64 reports of a lock wait, the oldest
+// reports of renewals are dropped. NodeFailing and NodeRecovered are called in order in a goroutine
+// of the quorum's own.
 type Trace struct {
 	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt; a quorum's nodes report theirs too
 	Waiting  func(context.Context, WaitingInfo)  // a waiter begins to wait
@@ -28,14 +28,13 @@ type Trace struct {
 	Lost     func(context.Context, LostInfo)     // a Lock was lost
 
 	// NodeFailing and NodeRecovered report a change of one node of a quorum, once per change. A
-	// failure is reported to the Trace of the first operation that has one and notices it, and its
-	// end to the same Trace, whichever operation notices that. They are about the node, not about a
-	// lock.
+	// failure is reported to the Trace of the first traced operation to notice it, and its end to
+	// the same Trace, whichever operation notices it. They are about the node, not about a lock.
 	NodeFailing   func(context.Context, NodeInfo) // a node began to fail, or stopped answering
-	NodeRecovered func(context.Context, NodeInfo) // a node that failed answers again
+	NodeRecovered func(context.Context, NodeInfo) // a failing node answers again
 }
 
-// Source says where an event comes from.
+// Source is the origin of an event.
 type Source struct {
 	Strategy string // "single"
 	Client   string // "go-redis"
@@ -47,7 +46,7 @@ type AttemptInfo struct {
 	Source
 	Name string // the lock's name, here and below
 	Mode string // "exclusive" or "shared", here and below
-	Part bool   // it is that of a node; the quorum reports its own attempt too
+	Part bool   // made at a node; the quorum reports its own attempt too
 	// Sends is the number of commands sent: several if a reply was lost or the lock was held, 0 for
 	// a quorum. One command may be for several locks.
 	Sends   int
@@ -59,7 +58,7 @@ type AttemptInfo struct {
 type WaitingInfo struct {
 	Name       string        // as of AttemptInfo
 	Mode       string        // as of AttemptInfo
-	Queued     int           // waiters of this process that are ahead
+	Queued     int           // waiters ahead, of this process
 	Subscribed bool          // the waiter is subscribed to releases
 	For        time.Duration // the maximum time until it tries again; zero: until it is its turn
 	Err        error         // why it waits: a *ContentionError or a transport error; nil in the queue
@@ -84,7 +83,7 @@ type WokenInfo struct {
 	Mode   string        // as of AttemptInfo
 	By     WakeReason    // what ended the wait
 	Waited time.Duration // in this wait
-	From   string        // ByHandOver: the Owner of the Lock that was released
+	From   string        // ByHandOver: the Owner of the released Lock
 }
 
 // AcquiredInfo describes a new Lock.
@@ -128,7 +127,7 @@ type LostInfo struct {
 
 // NodeInfo describes a change of one node of a quorum.
 type NodeInfo struct {
-	Source                // Strategy is that of the quorum; Client and Address are the node's, if they are known
+	Source                // Strategy is the quorum's; Client and Address are the node's, if known
 	Node    int           // its index among the nodes of the quorum
 	Name    string        // its name in the strategy's Config; "" if it has none
 	Nodes   int           // how many nodes the quorum has
@@ -139,8 +138,8 @@ type NodeInfo struct {
 
 type traceKey struct{}
 
-// With returns a copy of ctx whose acquires, and the Locks that they return, report to t. They also
-// report to the Trace that ctx had before.
+// With returns a copy of ctx whose acquires, and their Locks, report to t. They also report to the
+// earlier Trace in ctx.
 func With(ctx context.Context, t *Trace) context.Context {
 	if old := From(ctx); old != nil && t != nil {
 		t = &Trace{
@@ -162,8 +161,8 @@ func With(ctx context.Context, t *Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
-// Without returns a copy of ctx without a Trace. It is for strategies that are made of other
-// Lockers, because the Locks of those are not the caller's.
+// Without returns a copy of ctx without a Trace. It is for strategies made of other Lockers, whose
+// Locks are not the caller's.
 func Without(ctx context.Context) context.Context {
 	if From(ctx) == nil {
 		return ctx
