@@ -15,7 +15,7 @@ import (
 // ErrCut is the error of a command whose answer is lost.
 var ErrCut = errors.New("connection cut")
 
-// Fault is what happens to one command.
+// Fault is the fate of one command.
 type Fault struct {
 	Lose  bool          // the command is executed, its answer is lost
 	Late  time.Duration // the answer is lost at once; the command is executed this much later
@@ -27,10 +27,9 @@ type Fault struct {
 // Driver is a driver whose commands fail by plan; after the plan all is well.
 type Driver struct {
 	driver.Driver
-	// T is told where the plan cannot be kept.
+	// T fails if the plan cannot be kept.
 	T testing.TB
-	// Acks, where it is not nil, says how many replicas acknowledge a script, of which reply was
-	// the answer.
+	// Acks returns how many replicas acknowledge a script, by its reply; nil: as the server says.
 	Acks func(reply driver.Reply) int
 
 	mu    sync.Mutex
@@ -65,7 +64,7 @@ func (f *Driver) Sent() int {
 	return f.calls
 }
 
-// WaitLate waits until what is executed late was executed.
+// WaitLate waits for the commands executed late.
 func (f *Driver) WaitLate() { f.late.Wait() }
 
 func through[T any](ctx context.Context, f *Driver, call func(context.Context) (T, error)) (T, error) {

@@ -1,4 +1,4 @@
-// Package locktest has what the tests of several strategies share. Only tests import it.
+// Package locktest has helpers for the tests of several strategies. Only tests import it.
 package locktest
 
 import (
@@ -43,7 +43,7 @@ func Memory(t *testing.T) (*memredis.Server, *faultdriver.Driver) {
 // Sleep lets fake time pass.
 func Sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
 
-// Release releases locks that are held.
+// Release releases held locks.
 func Release(t *testing.T, locks ...*locker.Lock) {
 	t.Helper()
 	for _, lock := range locks {
@@ -67,7 +67,7 @@ func LeaseOf(lock *locker.Lock) (found lease.Lease) {
 	return found
 }
 
-// BadConfig fails the test unless a strategy's New, which create calls, refuses bad settings and
+// BadConfig fails the test unless a strategy's New, called by create, refuses bad settings and
 // names the field.
 func BadConfig(t *testing.T, strategy string, create func(keylock.Config) error) {
 	t.Helper()

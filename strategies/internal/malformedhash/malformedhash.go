@@ -1,5 +1,5 @@
-// Package malformedhash tests what the operations of a strategy make of a hash with a field that
-// none of its scripts writes. Only tests import it.
+// Package malformedhash tests the operations of a strategy on a hash with a field written by none
+// of its scripts. Only tests import it.
 package malformedhash
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 )
 
-// Server is what a test changes directly, as miniredis does.
+// Server is a server for a test to change directly, such as miniredis.
 type Server interface {
 	HKeys(key string) ([]string, error)
 	HGet(key, field string) string
@@ -61,7 +61,7 @@ func (h *Hash) Restore() {
 	h.server.SetTTL(h.key, 3*time.Hour)
 }
 
-// Locker is what the operations of Ops need.
+// Locker has the methods for Ops.
 type Locker interface {
 	locker.Locker
 	locker.Inspector
@@ -94,8 +94,8 @@ func OpsOf(t *testing.T, l Locker, lock *locker.Lock, reqs ...locker.Request) Op
 }
 
 // Try runs each operation on the hash with one field changed. It must end at once with a definite
-// outcome. An error of a key that is not ours leaves the key alone, and is due where the operation
-// reads a hold that is malformed. The key keeps an expiry.
+// outcome. An error of a foreign key leaves the key alone, and is due if the operation reads a
+// malformed hold. The key keeps an expiry.
 func (h *Hash) Try(t *testing.T, ops Ops, field, value string) {
 	t.Helper()
 	for name, op := range ops.Acquires {
