@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"fmt"
+	"net"
 	"reflect"
 	"strings"
 
@@ -57,8 +58,9 @@ func newDriver(client redis.UniversalClient, single bool) (driver.Driver, error)
 func address(client redis.UniversalClient) string {
 	switch c := client.(type) {
 	case *redis.Client:
-		if addr := c.Options().Addr; addr != "FailoverClient" { // the placeholder where Sentinels have the address
-			return addr
+		o := c.Options()
+		if _, _, err := net.SplitHostPort(o.Addr); err == nil || o.Network == "unix" { // else Sentinels have the address
+			return o.Addr
 		}
 	case *redis.ClusterClient:
 		return strings.Join(c.Options().Addrs, ",")
