@@ -3,17 +3,11 @@ package security_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
-
-	redigo "github.com/gomodule/redigo/redis"
-	goredis "github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
-	"github.com/valkey-io/valkey-go"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clients"
@@ -146,41 +140,4 @@ func printAll(b *strings.Builder, v any) {
 		slog.New(h).Info("printed", "v", v)
 	}
 	b.Write(logged.Bytes())
-}
-
-// The client's own error is below a ServerError whose text was cut too: errors.As finds its type.
-func TestRepliesThatRepeatArgumentsKeepTheClientsType(t *testing.T) {
-	t.Parallel()
-	redistest.Need(t)
-	server := redistest.Start(t, redistest.Options{Args: []string{"--rename-command", "EVALSHA", ""}})
-	for _, client := range clients.WithFork {
-		t.Run(client.Name, func(t *testing.T) {
-			t.Parallel()
-			_, err := client.Open(t, server.Addr()).Eval(t.Context(), driver.NewScript("return 1"), []string{"k"}, []string{"secret"})
-			var reply *driver.ServerError
-			if !errors.As(err, &reply) || quoted(reply.Text) != "ERR unknown command 'EVALSHA'" {
-				t.Fatalf("got %v; want the server's words without the arguments", err)
-			}
-			text, ok := clientText[client.Name](reply.Err)
-			if !ok || !strings.HasSuffix(reply.Text, text) || text == "" {
-				t.Errorf("below is %T %v, of the client's type: %v; want one of it that says %q", reply.Err, reply.Err, ok, reply.Text)
-			}
-		})
-	}
-}
-
-// clientText finds the client's own type of error.
-var clientText = map[string]func(error) (string, bool){
-	"goredis": func(err error) (string, bool) { return textOf[goredis.Error](err) },
-	"rueidis": func(err error) (string, bool) { return textOf[*rueidis.RedisError](err) },
-	"valkey":  func(err error) (string, bool) { return textOf[*valkey.ValkeyError](err) },
-	"redigo":  func(err error) (string, bool) { return textOf[redigo.Error](err) },
-}
-
-func textOf[E error](err error) (string, bool) {
-	e, ok := errors.AsType[E](err)
-	if !ok {
-		return "", false
-	}
-	return e.Error(), true
 }

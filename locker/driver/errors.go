@@ -64,7 +64,7 @@ func (e *permanentError) Is(target error) bool { return target == ErrPermanent }
 type ServerError struct {
 	// Text is the reply with its code, without the leading '-' and without repeated arguments.
 	Text string
-	// Err is the client's own error, or nil.
+	// Err is the client's own error, a plain one with Text if that had arguments, or nil.
 	Err error
 }
 

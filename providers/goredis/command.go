@@ -208,9 +208,6 @@ func classify(ctx context.Context, err error) error {
 	var slow interface{ Timeout() bool }
 	switch {
 	case errors.As(err, &reply):
-		if short, cut := adapter.WithoutArguments(reply.Error()); cut {
-			err = sameType(redis.ErrNoScript, short)
-		}
 		err = adapter.NewServerError(reply.Error(), err)
 	case adapter.Ended(ctx) != nil && !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &slow) && slow.Timeout():
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the client's i/o timeout does not say whose it was
@@ -221,6 +218,3 @@ func classify(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-// sameType makes an error reply of go-redis' own type, which has no name outside of it.
-func sameType[E ~string](_ E, text string) E { return E(text) }

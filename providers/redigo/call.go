@@ -169,9 +169,6 @@ func explain(ctx context.Context, err error) error {
 		return nil
 	}
 	if reply, ok := errors.AsType[redis.Error](err); ok {
-		if short, cut := adapter.WithoutArguments(string(reply)); cut {
-			err = redis.Error(short)
-		}
 		return adapter.NewServerError(string(reply), err)
 	}
 	if end := adapter.Ended(ctx); end != nil && !errors.Is(err, end) {

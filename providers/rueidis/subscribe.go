@@ -142,7 +142,7 @@ func (f *feed) run(connected chan<- error) {
 			err := res.Error()
 			if refusal, ok := rueidis.IsRedisErr(err); ok { // the connection goes on
 				answer := orders[i].answer
-				answer.Err = serverError(refusal.Error(), refusal)
+				answer.Err = adapter.NewServerError(refusal.Error(), refusal)
 				f.tell(answer)
 			} else if err != nil {
 				f.failed <- err
@@ -214,7 +214,7 @@ func (f *feed) Close() error {
 // subscriberError gives an error reply its type, and an error to a connection that went without.
 func subscriberError(err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
-		return serverError(reply.Error(), reply)
+		return adapter.NewServerError(reply.Error(), reply)
 	}
 	return cmp.Or(err, errGone)
 }

@@ -3,9 +3,7 @@
 package valkey
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"reflect"
 	"sync/atomic"
@@ -31,41 +29,14 @@ func (d *valkeyDriver) outcome(ctx context.Context, res valkey.ValkeyResult, clo
 		return nil
 	}
 	text, _ := res.ToString() // refusal has lost an "ERR "
-	return serverError(text, refusal)
-}
-
-// serverError is adapter.NewServerError, with an error of the client's own type below it also where
-// the text is cut.
-func serverError(text string, reply *valkey.ValkeyError) error {
-	var err error = reply
-	if short, cut := adapter.WithoutArguments(reply.Error()); cut {
-		err = cmp.Or(withText(reply, short), err)
-	}
-	return adapter.NewServerError(text, err)
-}
-
-// withText returns reply with another text, no longer than its own, or nil. Only what a client-side
-// cache does makes a ValkeyError: it writes a message as 7 bytes of expiry, a byte for the type, 8
-// of length, and the text.
-func withText(reply *valkey.ValkeyError, text string) error {
-	const head = 7 + 1 + 8
-	stored := (*valkey.ValkeyMessage)(reply).CacheMarshal(nil)
-	if len(stored) != head+len(reply.Error()) {
-		return nil
-	}
-	stored = append(binary.BigEndian.AppendUint64(stored[:head-8], uint64(len(text))), text...)
-	var m valkey.ValkeyMessage
-	if m.CacheUnmarshalView(stored) == nil {
-		return (*valkey.ValkeyError)(&m)
-	}
-	return nil
+	return adapter.NewServerError(text, refusal)
 }
 
 func (d *valkeyDriver) unanswered(ctx context.Context, err error, closing bool) error {
 	notSent := adapter.DialFailed(err) || errors.Is(err, valkey.ErrNoSlot)
 	if refusal, ok := valkey.IsValkeyErr(err); ok { // no answer to the command, but to the client's introducing itself
 		notSent = true
-		err = serverError(refusal.Error(), refusal)
+		err = adapter.NewServerError(refusal.Error(), refusal)
 	}
 	if errors.Is(err, valkey.ErrClosing) {
 		// What is in flight when the client is closed, or leaves a server that is no longer the

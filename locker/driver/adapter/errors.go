@@ -16,25 +16,24 @@ func DialFailed(err error) bool {
 
 // NewServerError returns a [driver.ServerError] with the text of an error reply and err, the
 // client's own error or nil. It restores the code "ERR" if the client removed it, as rueidis does.
-// It removes the command's arguments if the server repeated them ([WithoutArguments]), in err's
-// text too: err is then replaced by a plain error. An adapter that wants to keep the client's error
-// type passes an error of that type without the arguments.
+// It removes the command's arguments if the server repeated them, and replaces an err whose text has
+// them by a plain error without.
 func NewServerError(text string, err error) *driver.ServerError {
-	text, _ = WithoutArguments(text)
+	text, _ = withoutArguments(text)
 	if code, _, _ := strings.Cut(text, " "); !isCode(code) {
 		text = "ERR " + text
 	}
 	if err != nil {
-		if short, cut := WithoutArguments(err.Error()); cut {
+		if short, cut := withoutArguments(err.Error()); cut {
 			err = errors.New(short)
 		}
 	}
 	return &driver.ServerError{Text: text, Err: err}
 }
 
-// WithoutArguments removes the arguments that a server repeats when it does not know a command
+// withoutArguments removes the arguments that a server repeats when it does not know a command
 // ("unknown command 'EVALSHA', with args beginning with: ..."), and reports whether it removed any.
-func WithoutArguments(text string) (short string, cut bool) {
+func withoutArguments(text string) (short string, cut bool) {
 	short, _, cut = strings.Cut(text, ", with args beginning with:")
 	return short, cut
 }
