@@ -1,7 +1,7 @@
 // Command fork writes providers/valkey from providers/rueidis. valkey-go is a fork of rueidis with
-// the same types and methods under other names, so the adapter is the same too. Its tests are not
-// translated: their proofs for rueidis' adapter hold for the translation. providers/valkey runs
-// both conformance suites.
+// the same types and methods under other names, so the adapter is the same too. Most of its tests are
+// not translated: their proofs for rueidis' adapter hold for the translation. providers/valkey runs
+// both conformance suites, and checks the unexported parts of its client.
 //
 // Run it by `go generate ./internal/fork` after a change of providers/rueidis. A test fails while
 // the two differ.
@@ -40,6 +40,9 @@ var names = []struct {
 	{regexp.MustCompile(`\brueidis\b`), "valkey-go"},
 }
 
+// translatedTests are about the client, whose version is its own.
+var translatedTests = []string{"example_test.go", "private_test.go"}
+
 // translate returns the file of providers/valkey for one of providers/rueidis.
 func translate(name string, source []byte) (string, []byte, error) {
 	for _, n := range names {
@@ -57,7 +60,7 @@ func generate(rueidis string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	for _, path := range paths {
-		if name := filepath.Base(path); strings.HasSuffix(name, "_test.go") && name != "example_test.go" {
+		if name := filepath.Base(path); strings.HasSuffix(name, "_test.go") && !slices.Contains(translatedTests, name) {
 			continue
 		}
 		source, err := os.ReadFile(path)

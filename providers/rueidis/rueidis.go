@@ -18,13 +18,13 @@ import (
 
 type rueidisDriver struct {
 	adapter.Driver
-	client  rueidis.Client
-	cluster bool
-	single  bool // each command goes by itself
-	asks    bool // the client asks for a context's Err before it sends
-	info    atomic.Pointer[info]
-	closing atomic.Bool // the last error was ErrClosing
-	stop    *uint32     // not 0 once the client is closed; nil: that is not known
+	client       rueidis.Client
+	cluster      bool
+	single       bool        // each command goes by itself
+	asks         atomic.Bool // see asksContext
+	info         atomic.Pointer[info]
+	closing      atomic.Bool // the last error was ErrClosing
+	clientClosed *uint32     // see closedFlag
 
 	mu     sync.Mutex
 	nodes  []*node
@@ -52,15 +52,13 @@ func newDriver(client rueidis.Client, single bool) (driver.Driver, error) {
 		return nil, driver.Invalid("rueidis.New client", fmt.Sprintf("nil %T", client),
 			"a client, such as rueidis.NewClient makes")
 	}
-	if resends(client) {
+	if hasLifetime(client) {
 		return nil, driver.Invalid("rueidis.New client", "made with ClientOption.ConnLifetime",
 			"one without, since a connection that expires makes rueidis send again what may have been executed")
 	}
 	d := &rueidisDriver{client: client, cluster: client.Mode() == rueidis.ClientModeCluster, single: single,
-		asks: asks(client)}
-	if stop, lasting := stopOf(client); lasting {
-		d.stop = stop
-	}
+		clientClosed: closedFlag(client)}
+	d.asks.Store(asksContext(client))
 	if d.cluster {
 		t := adapter.NewTopology(d.newNode, d.askSlots, d.Background)
 		d.Pipelines, d.Hub = t, adapter.NewShardedHub(d.open, d.shards(t))
@@ -68,29 +66,6 @@ func newDriver(client rueidis.Client, single bool) (driver.Driver, error) {
 		d.Pipelines, d.Hub, d.OneServer = adapter.NewPipeline(d.newNode()), adapter.NewHub(d.open), true
 	}
 	return d, nil
-}
-
-// resends reports whether client was made with ConnLifetime. A command in flight when its
-// connection expires and the server is silent is sent again, be it marked as retryable or not
-// (client.go, "err == errConnExpired"). No method shows the option; a test sees to it that these
-// fields still do.
-func resends(client rueidis.Client) bool {
-	v := reflect.Indirect(reflect.ValueOf(client))
-	if v.Kind() != reflect.Struct {
-		return false
-	}
-	if f := v.FieldByName("hasLftm"); f.IsValid() && f.Kind() == reflect.Bool {
-		return f.Bool()
-	}
-	f := v.FieldByName("opt")
-	return f.IsValid() && f.Type() == reflect.TypeFor[*rueidis.ClientOption]() && !f.IsNil() &&
-		f.Elem().FieldByName("ConnLifetime").Int() > 0
-}
-
-// asks reports whether client is of a type of rueidis itself, which asks for a context's Err right
-// before it sends.
-func asks(client rueidis.Client) bool {
-	return reflect.Indirect(reflect.ValueOf(client)).Type().PkgPath() == reflect.TypeFor[rueidis.ClientOption]().PkgPath()
 }
 
 // info is what Info returns until stale.

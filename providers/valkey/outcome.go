@@ -5,9 +5,6 @@ package valkey
 import (
 	"context"
 	"errors"
-	"reflect"
-	"sync/atomic"
-	"unsafe"
 
 	"github.com/valkey-io/valkey-go"
 
@@ -38,56 +35,27 @@ func (d *valkeyDriver) unanswered(ctx context.Context, err error, closing bool) 
 		notSent = true
 		err = adapter.NewServerError(refusal.Error(), refusal)
 	}
+	permanent := false
 	if errors.Is(err, valkey.ErrClosing) {
 		// What is in flight when the client is closed, or leaves a server that is no longer the
 		// master, gets it too. So the first of them proves nothing; a command that is sent after it
 		// goes nowhere. In a cluster the next one may be of another node that the client leaves.
 		d.closing.Store(true)
-		notSent = closing && (!d.cluster || closed(d.client))
+		closed := isClosed(d.clientClosed)
+		notSent = closing && (!d.cluster || closed)
+		permanent = notSent &&
+			(closed || d.clientClosed == nil && d.client.Mode() == valkey.ClientModeStandalone)
 	}
 	if adapter.Ended(ctx) == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = &givenUpError{err}
 	}
 	switch {
-	case notSent && errors.Is(err, valkey.ErrClosing) && closed(d.client):
+	case permanent:
 		return driver.Permanent(driver.NotSent(err))
 	case notSent:
 		return driver.NotSent(err)
 	}
 	return err
-}
-
-// closed reports whether client's Close was called.
-func closed(client valkey.Client) bool {
-	stop, _ := stopOf(client)
-	return stop != nil && atomic.LoadUint32(stop) != 0
-}
-
-// stopOf returns what client's Close sets to a value other than 0, or nil. It is an unexported field
-// of the client, the only difference from a client that left its server; a test checks that the
-// field still exists. A client with replicas or redirects has a client of its primary, in an atomic
-// pointer: then lasting is false.
-func stopOf(client valkey.Client) (stop *uint32, lasting bool) {
-	v := reflect.Indirect(reflect.ValueOf(client))
-	if v.Kind() != reflect.Struct || !v.CanAddr() {
-		return nil, false
-	}
-	lasting = true
-	if primary := v.FieldByName("primary"); primary.IsValid() && primary.CanAddr() {
-		lasting = false
-		load, ok := reflect.PointerTo(primary.Type()).MethodByName("Load")
-		p := primary.FieldByName("v")
-		if !ok || load.Type.NumOut() != 1 || load.Type.Out(0).Kind() != reflect.Pointer || !p.IsValid() ||
-			p.Kind() != reflect.UnsafePointer {
-			return nil, false
-		}
-		v = reflect.NewAt(load.Type.Out(0).Elem(), atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(p.UnsafeAddr())))).Elem() //nolint:gosec // as below
-	}
-	field := v.FieldByName("stop")
-	if !field.IsValid() || field.Kind() != reflect.Uint32 {
-		return nil, false
-	}
-	return (*uint32)(unsafe.Pointer(field.UnsafeAddr())), lasting //nolint:gosec // the client itself uses it by atomic
 }
 
 // givenUpError is the error of a call whose connection another call or the client gave up. It does

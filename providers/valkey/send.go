@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -100,7 +99,7 @@ func (n *node) sendShared(ctx context.Context, commands []*adapter.Command) {
 // replied to. blocking: over a connection that they have for themselves.
 func (n *node) exchange(ctx *sending, commands []*adapter.Command, blocking bool) (replied bool) {
 	for {
-		ctx.commands, ctx.refused, ctx.begun = ctx.commands[:0], false, !n.d.asks
+		ctx.commands, ctx.refused, ctx.begun = ctx.commands[:0], false, !n.d.asks.Load()
 		cmds := make(valkey.Commands, 0, len(commands))
 		for _, c := range commands {
 			if c.Abandoned() || ctx.begun && !c.Begin() {
@@ -124,7 +123,11 @@ func (n *node) exchange(ctx *sending, commands []*adapter.Command, blocking bool
 		for i, c := range ctx.commands {
 			n.d.answer(ctx, c, results[i], closing)
 		}
-		return results[len(results)-1].NonValkeyError() == nil
+		replied = results[len(results)-1].NonValkeyError() == nil
+		if replied && !ctx.begun {
+			n.d.asks.Store(false)
+		}
+		return replied
 	}
 }
 
@@ -212,7 +215,7 @@ func (n *node) probe(sent time.Duration) {
 // build makes of c a command for a shared connection, or as blocking for one of the pool. A cluster
 // client's builder panics on keys of several slots.
 func (d *valkeyDriver) build(blocking bool, c *adapter.Command) (cmd valkey.Completed, err error) {
-	if d.stop != nil && atomic.LoadUint32(d.stop) != 0 {
+	if isClosed(d.clientClosed) {
 		return cmd, driver.Permanent(driver.NotSent(valkey.ErrClosing))
 	}
 	head, keys, rest := c.Parts()

@@ -1,0 +1,70 @@
+package rueidis
+
+import (
+	"reflect"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/redis/rueidis"
+)
+
+// This file has every access to unexported parts of the client, as read in rueidis v1.0.79. Where a
+// part is missing, each function returns what it returns for a wrapped client; its comment states
+// the effect. private_test.go names the part if another version has changed it.
+
+// closedFlag returns the field that Close of client sets to 1: stop of singleClient, clusterClient
+// and sentinelClient. rueidis has no method for it, and returns ErrClosing also when a cluster or
+// Sentinel client leaves a node.
+//
+// It returns nil for a client with replicas or redirects (standalone). Without it the outcome of the
+// first command after Close is unknown. Later ones count as not sent, except in a cluster, and as
+// refused for good only by a client of one server.
+func closedFlag(client rueidis.Client) *uint32 {
+	f := field(client, "stop")
+	if f.Kind() != reflect.Uint32 || !f.CanAddr() {
+		return nil
+	}
+	return (*uint32)(unsafe.Pointer(f.UnsafeAddr())) //nolint:gosec // the client itself uses it by atomic
+}
+
+// isClosed reports whether the field that closedFlag returned says that the client is closed.
+func isClosed(flag *uint32) bool { return flag != nil && atomic.LoadUint32(flag) != 0 }
+
+// hasLifetime reports whether client was made with ClientOption.ConnLifetime: hasLftm of
+// singleClient, clusterClient and sentinelClient, and opt of standalone. Such a client sends again
+// what is in flight when a connection expires, retryable or not (client.go: errConnExpired).
+//
+// Without these fields New accepts such a client.
+func hasLifetime(client rueidis.Client) bool {
+	if f := field(client, "hasLftm"); f.Kind() == reflect.Bool {
+		return f.Bool()
+	}
+	f := field(client, "opt")
+	if !f.IsValid() || f.Type() != reflect.TypeFor[*rueidis.ClientOption]() || f.IsNil() {
+		return false
+	}
+	lifetime := f.Elem().FieldByName("ConnLifetime")
+	return lifetime.CanInt() && lifetime.Int() > 0
+}
+
+// asksContext reports whether client is of a type of rueidis itself: those call Err of a context
+// right before they send (pipe.go: pipe.Do, pipe.DoMulti). For others a command counts as sent as
+// soon as the client has it, so that its outcome is unknown if ctx ends while the client connects.
+//
+// The driver stops relying on it once a reply comes without a call of Err; of the commands that
+// travelled with that one, those whose callers had left were wrongly reported as not sent.
+func asksContext(client rueidis.Client) bool { return isOwn(reflect.Indirect(reflect.ValueOf(client))) }
+
+// field returns a field of a client of rueidis' own types, and otherwise an invalid Value.
+func field(client rueidis.Client, name string) reflect.Value {
+	v := reflect.Indirect(reflect.ValueOf(client))
+	if v.Kind() != reflect.Struct || !isOwn(v) {
+		return reflect.Value{}
+	}
+	return v.FieldByName(name)
+}
+
+// isOwn reports whether the type of v is rueidis' own.
+func isOwn(v reflect.Value) bool {
+	return v.Type().PkgPath() == reflect.TypeFor[rueidis.ClientOption]().PkgPath()
+}
