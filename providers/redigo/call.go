@@ -118,12 +118,11 @@ func receive(ctx context.Context, conn redis.Conn) (any, error) {
 	return conn.Receive()
 }
 
-// unavailable is the error of a call for which there is no connection. A pool that was closed,
-// which has no error of its own, stays so.
+// unavailable is the error of a call for which there is no connection. A closed pool stays closed.
 func unavailable(ctx context.Context, err error) error {
-	text := err.Error()
+	closed := isClosed(err)
 	err = driver.NotSent(explain(ctx, err))
-	if text == "redigo: get on closed pool" || text == "redisc: closed" {
+	if closed {
 		err = driver.Permanent(err)
 	}
 	return err
