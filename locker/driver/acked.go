@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// WaitError is the error of a WAIT whose script was executed. It is not known which replicas have
-// the script's writes.
+// WaitError is the error of a WAIT after an executed script. The replicas with the script's writes
+// are not known.
 type WaitError struct {
 	Err error // why WAIT failed
 }
@@ -26,8 +26,8 @@ func (e *WaitError) refused() bool {
 	return ok && (se.Code() == "NOPERM" || strings.HasPrefix(se.Text, "ERR unknown command"))
 }
 
-// WaitRefused reports whether err is a [*WaitError] that every later WAIT would end with too: the
-// server does not know the command, or does not allow it to this user.
+// WaitRefused reports whether every later WAIT would end with err too, a [*WaitError]: the server
+// does not know the command, or does not allow it to this user.
 func WaitRefused(err error) bool {
 	e, ok := errors.AsType[*WaitError](err)
 	return ok && e.refused()

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Bounded is a context that ends at a deadline, or with its parent. It costs one allocation: what
-// Done needs is made when that is called.
+// Bounded is a context with a deadline, which may end earlier with its parent. It costs one
+// allocation: Done makes the channel and the timer.
 type Bounded struct {
 	context.Context // the parent
 	deadline        time.Time
 
-	// Urgent marks a call that keeps or ends a hold: a renewal, a release or a conversion. It does
-	// not queue behind acquires for a connection. Set it before the context is passed on.
+	// Urgent marks a renewal, a release or a conversion. It does not queue behind acquires for a
+	// connection. Set it before the context is passed on.
 	Urgent bool
 
 	cancellable bool                  // the parent is
 	timed       atomic.Pointer[timed] // of a cancellable parent, once Done was called
 
 	mu    sync.Mutex
-	err   error // why it ended; set once, as done closes; nil where there is timed
+	err   error // why it ended; set once, as done closes; nil if timed is set
 	done  chan struct{}
 	timer *time.Timer
 }
@@ -32,15 +32,15 @@ type timed struct {
 	cancel context.CancelFunc
 }
 
-// Bound returns a context that ends with ctx, or after d from now.
+// Bound returns a context with ctx as parent and a deadline in d.
 func Bound(ctx context.Context, d time.Duration) *Bounded {
 	b := new(Bounded)
 	b.Start(ctx, time.Now().Add(d))
 	return b
 }
 
-// Start initializes a zero Bounded that ends with ctx or at the deadline, for a Bounded that is
-// part of another struct. It must be called once.
+// Start initializes a zero Bounded in another struct: it ends with ctx or at the deadline. It must
+// be called once.
 func (b *Bounded) Start(ctx context.Context, deadline time.Time) {
 	b.Context, b.deadline, b.cancellable = ctx, deadline, Cancellable(ctx)
 	if own, ok := ctx.Deadline(); ok && own.Before(b.deadline) {
@@ -67,7 +67,7 @@ func (b *Bounded) check() error {
 		if err := t.Err(); err != nil {
 			return err
 		}
-		return b.Context.Err() // who waits for the parent may be told before t is
+		return b.Context.Err() // the parent may end before t notices
 	}
 	if b.cancellable {
 		if err := b.Context.Err(); err != nil {
@@ -145,12 +145,12 @@ func (b *Bounded) Value(key any) any {
 }
 
 // Cancellable reports whether ctx can end before its deadline, or at all if it has none. A
-// [Bounded] whose parent cannot end is not cancellable: an adapter may send its command in the
-// caller's goroutine, under the deadline, instead of in one that the caller can leave.
+// [Bounded] whose parent cannot end is not cancellable: under its deadline, an adapter may send the
+// command in the caller's goroutine.
 //
 // On go-redis with ContextTimeoutEnabled, acquire and release of a free lock then take 1.1 times as
-// long as the bare client's two commands, and 1.6 times under a context that can be cancelled
-// (measured in turn, on two cores; BenchmarkCycle in bench does so through a lock).
+// long as the bare client's two commands, and 1.6 times under a cancellable context (measured in
+// turn, on two cores; BenchmarkCycle in bench does so through a lock).
 func Cancellable(ctx context.Context) bool {
 	switch c := ctx.(type) {
 	case *Bounded:
@@ -161,7 +161,7 @@ func Cancellable(ctx context.Context) bool {
 	return ctx.Done() != nil
 }
 
-// Cancelled returns a channel that is closed when ctx is cancelled, maybe also at its deadline; nil if
+// Cancelled returns a channel, closed when ctx is cancelled and maybe also at its deadline; nil if
 // ctx is not [Cancellable]. To wait for it and for the deadline apart spares a [Bounded] the timer.
 func Cancelled(ctx context.Context) <-chan struct{} {
 	switch b, ok := ctx.(*Bounded); {

@@ -5,14 +5,15 @@ import (
 	"errors"
 )
 
-// Channel is where releases of a lock are announced: a driver and the name of a channel. It is
+// Channel announces the releases of a lock: a driver and the name of a channel. It is
 // comparable. The zero Channel cannot be subscribed to.
 type Channel struct {
 	d    Driver
 	name string
 }
 
-// NewChannel returns the channel name of d, whose dynamic type must be comparable, as a pointer is.
+// NewChannel returns the channel name of d. The dynamic type of d must be comparable, as a pointer
+// is.
 func NewChannel(d Driver, name string) Channel { return Channel{d, name} }
 
 // Name returns the channel's name on the server, or "" if c is the zero Channel.
@@ -21,8 +22,8 @@ func (c Channel) Name() string { return c.name }
 // IsZero reports whether c is the zero Channel.
 func (c Channel) IsZero() bool { return c.d == nil }
 
-// For returns the channel of one waiter: releases that wake it alone are published there. id is its
-// lease.Waiting.ID. The zero Channel has none.
+// For returns the channel of one waiter, for releases to wake it alone. id is its lease.Waiting.ID.
+// The zero Channel has none.
 func (c Channel) For(id string) Channel {
 	if c.d == nil {
 		return c

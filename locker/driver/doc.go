@@ -1,17 +1,16 @@
-// Package driver is the contract between Holdfast's strategies and a Redis client: what a strategy
-// calls, and what the errors mean.
+// Package driver is the contract between Holdfast's strategies and a Redis client: the calls, and
+// the meaning of their errors.
 //
-// An adapter implements [Driver] over a client that the user built and keeps. It sends each command
-// at most once, reports what it knows of the outcome and nothing more, and returns soon after its
-// context ends. It does not resend, guess or time out by itself; strategies do that. Package
-// [github.com/holdfast-go/holdfast/locker/driver/adapter] has the parts that are the same for every
-// client, and shows how to write an adapter.
+// An adapter implements [Driver] over the user's client. It sends each command at most once,
+// reports what it knows of the outcome and nothing more, and returns soon after its context ends.
+// It does not resend, guess or time out by itself; strategies do. Package
+// [github.com/holdfast-go/holdfast/locker/driver/adapter] has the common parts of all adapters, and
+// shows how to write one.
 //
 // # Errors
 //
 //   - A [*ServerError] is an error reply. [NotExecuted] reports whether it proves that nothing ran.
-//   - An error that matches [ErrNotSent] belongs to a command that certainly never left the
-//     process.
+//   - After an error that matches [ErrNotSent] the command certainly never left the process.
 //   - After any other error the outcome is unknown: the command may have run, be running, or run
 //     later.
 //

@@ -6,13 +6,13 @@ import (
 )
 
 // Driver is what a strategy needs of a Redis client. Its methods are safe for concurrent use.
-// adapter.Base implements those that every adapter has in common, and defaults for others.
+// adapter.Base implements the common ones, and defaults for others.
 //
 // A call sends its command at most once, whatever the client's settings are. It returns soon after
 // ctx ends; a command in flight then may still be executed.
 //
-// The contexts that strategies pass are often made by [Bound]; an adapter may use [Cancellable] to
-// choose a cheaper path.
+// Strategies often pass contexts of [Bound]; an adapter may use [Cancellable] to choose a cheaper
+// path.
 type Driver interface {
 	// SetNX sends SET key value NX PX ttl. set is true if the reply is OK, and false if it is nil.
 	// ttl is in whole milliseconds, at least one.
@@ -38,31 +38,30 @@ type Driver interface {
 	// Subscribe returns once the server has confirmed the subscription. ctx bounds the call, not
 	// the subscription. If the driver cannot subscribe, the error matches errors.ErrUnsupported.
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
-	// Delivery returns the Delivery that reaches this driver's subscriptions to channel now, or one
-	// that is made now. It may change, for example when a slot of a cluster moves. It sends
-	// nothing.
+	// Delivery returns the Delivery for this driver's present subscriptions to channel, or for one
+	// made now. It may change, for example when a slot of a cluster moves. It sends nothing.
 	Delivery(channel string) Delivery
 
 	// Info names the client and the server, for traces.
 	Info() Info
-	// Server returns what stands for the server of key now: values are equal (==) only if the keys
-	// may be at one server. What waits for many answers at once is bounded for each, so that a
-	// server that does not answer delays nothing at others. It sends nothing.
+	// Server returns a value for the present server of key: values are equal (==) only if the keys
+	// may be at one server. Strategies bound concurrent calls for each server, so that a silent one
+	// does not delay the others. It sends nothing.
 	Server(key string) any
 
-	// Background runs f in a goroutine: work that outlives a call, such as the clean-up of an
-	// acquire of unknown outcome. The ctx of f is that of UntilClose; Close waits for f. If the
-	// driver is closed, Background returns false and does not run f.
+	// Background runs f in a goroutine, for work after a call, such as the clean-up of an acquire of
+	// unknown outcome. f gets the context of UntilClose; Close waits for f. If the driver is closed,
+	// Background returns false and does not run f.
 	Background(f func(ctx context.Context)) bool
-	// BeginAcquire counts an acquire as in flight until end is called, once. Close waits for it:
-	// the acquire fails with ErrClosed, and what it acquired is removed before Close makes other
-	// calls fail. Once Close has begun, BeginAcquire returns ErrClosed.
+	// BeginAcquire counts an acquire as in flight until end is called, once. Close waits for it: the
+	// acquire fails with ErrClosed, and its hold is removed before Close makes other calls fail.
+	// Once Close has begun, BeginAcquire returns ErrClosed.
 	BeginAcquire() (end func(), err error)
-	// UntilClose returns a context that ends when Close begins. A lock that is acquired later can
-	// not be renewed or released any more.
+	// UntilClose returns a context that ends when Close begins. A lock acquired later cannot be
+	// renewed or released any more.
 	UntilClose() context.Context
 	// Close waits up to three seconds for background work and acquires in flight, and then closes
-	// what the adapter opened, never the caller's client. If any are running then, the error
+	// the adapter's own connections, never the caller's client. If any are running then, the error
 	// matches ErrCleanUpUnfinished. Later calls fail with ErrClosed, a second Close too. Close does
 	// not wait for other calls in flight, whose outcome may stay unknown.
 	Close() error
@@ -87,16 +86,16 @@ type Subscription interface {
 	Close() error
 }
 
-// Delivery says how a message that a script publishes reaches the subscriptions of a driver.
+// Delivery is the way of a message from a script to the subscriptions of a driver.
 type Delivery uint8
 
 // The kinds of delivery.
 const (
-	// DeliveryPlain is by PUBLISH. The number of receivers that PUBLISH returns cannot be relied
-	// on: in a cluster it counts the subscribers at one node.
+	// DeliveryPlain is by PUBLISH. Its number of receivers cannot be relied on: in a cluster it
+	// counts the subscribers at one node.
 	DeliveryPlain Delivery = iota
-	// DeliveryCounted is by PUBLISH to the one server that also serves the subscriptions: the
-	// number of receivers that PUBLISH returns is 0 if nobody listens.
+	// DeliveryCounted is by PUBLISH to the one server, for scripts and subscriptions: its number of
+	// receivers is 0 if nobody listens.
 	DeliveryCounted
 	// DeliverySharded is by SPUBLISH: only the nodes of the channel's slot get the message
 	// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). The number of receivers is 0

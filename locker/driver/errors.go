@@ -25,8 +25,8 @@ type closedError struct{}
 func (closedError) Error() string        { return "driver is closed" }
 func (closedError) Is(target error) bool { return target == ErrNotSent }
 
-// NotSent marks err so that it matches ErrNotSent: its command certainly never left this process.
-// If err is nil or matches already, NotSent returns it unchanged.
+// NotSent makes err match ErrNotSent: its command certainly never left this process. If err is nil
+// or matches already, NotSent returns it unchanged.
 func NotSent(err error) error {
 	if err == nil || errors.Is(err, ErrNotSent) {
 		return err
@@ -40,12 +40,11 @@ func (e *notSentError) Error() string        { return ErrNotSent.Error() + ": " 
 func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
-// ErrPermanent marks an error that another attempt would only repeat, although it is not an error
-// reply: a script found a foreign value, a reply was malformed, or the client was closed.
+// ErrPermanent marks an error, no error reply, that another attempt would only repeat: a script
+// found a foreign value, a reply was malformed, or the client was closed.
 var ErrPermanent = errors.New("another attempt would be answered the same")
 
-// Permanent marks err so that it matches ErrPermanent. It keeps err's text, and returns nil if err
-// is nil.
+// Permanent makes err match ErrPermanent. It keeps err's text, and returns nil if err is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -64,7 +63,7 @@ func (e *permanentError) Is(target error) bool { return target == ErrPermanent }
 type ServerError struct {
 	// Text is the reply with its code, without the leading '-' and without repeated arguments.
 	Text string
-	// Err is the client's own error, a plain one with Text if that had arguments, or nil.
+	// Err is the client's own error, or a plain one if its text repeated arguments, or nil.
 	Err error
 }
 
@@ -74,8 +73,8 @@ func (e *ServerError) Error() string { return "server error: " + e.Text }
 // Unwrap returns the client's own error.
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// Code returns the first word of the reply, such as "WRONGTYPE". If the ACL stopped a script, whose
-// reply has no code of its own, it returns "NOPERM".
+// Code returns the first word of the reply, such as "WRONGTYPE", or "NOPERM" if the ACL stopped a
+// script: that reply has no code.
 func (e *ServerError) Code() string {
 	if e.interrupted() {
 		return "NOPERM"
@@ -101,8 +100,8 @@ const (
 	oldACLRefusal = "The user executing the script can't "
 )
 
-// Interrupted reports whether err is the ACL's refusal of a command within a script. What the
-// script wrote before that is not undone, and another attempt would only write it again.
+// Interrupted reports whether err is the ACL's refusal of a command within a script. Earlier writes
+// of the script are not undone, and another attempt would only repeat them.
 func Interrupted(err error) bool {
 	se, ok := errors.AsType[*ServerError](err)
 	return ok && se.interrupted()
@@ -121,7 +120,7 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// refusal describes an error reply which proves that the command was not executed.
+// refusal is an error reply which proves that the command was not executed.
 type refusal struct {
 	transient bool // trying again later can help
 }
@@ -129,7 +128,7 @@ type refusal struct {
 // refusalCodes are the codes of such replies. Only AUTH is answered with WRONGPASS. MISCONF comes
 // before any write. CROSSSLOT is detected before a command runs (getNodeByQuery in Redis'
 // cluster.c); a script that leaves its slot gets the code ERR instead. DENIED is sent on a
-// connection in protected mode, which is closed unread (clientAcceptHandler in networking.c).
+// connection in protected mode, closed unread (clientAcceptHandler in networking.c).
 var refusalCodes = map[string]refusal{
 	"MOVED": {true}, "ASK": {true}, "TRYAGAIN": {true}, "CLUSTERDOWN": {true}, "READONLY": {true}, "LOADING": {true},
 	"MASTERDOWN": {true}, "OOM": {true}, "NOREPLICAS": {true}, "BUSY": {true}, "NOSCRIPT": {true}, "MISCONF": {true},
@@ -138,8 +137,8 @@ var refusalCodes = map[string]refusal{
 }
 
 // refusalTexts are the beginnings of such replies with the code ERR. None can come from inside a
-// script: errors of the commands that a script calls begin differently. "ERR wrong number of
-// arguments" is not here because a script can return it after a write.
+// script: errors of its commands begin differently. "ERR wrong number of arguments" is missing: a
+// script can return it after a write.
 var refusalTexts = []struct {
 	prefix string
 	refusal
@@ -147,12 +146,12 @@ var refusalTexts = []struct {
 	{"ERR unknown command", refusal{false}},      // processCommand in server.c looks it up first
 	{"ERR max number of clients", refusal{true}}, // acceptCommonHandler in networking.c closes the connection unread
 
-	// A command of more than ten words, or with a long one, on a connection that has not logged in:
+	// A command of more than ten words, or with a long one, on a connection without a login:
 	// processMultibulkBuffer in networking.c closes it without having read the command.
 	{"ERR Protocol error: unauthenticated", refusal{false}},
 }
 
-// refusalOf returns what the server error in err's chain proves, and whether it proves anything.
+// refusalOf returns the refusal in err's chain, and whether there is one.
 func refusalOf(err error) (r refusal, proven bool) {
 	se, ok := errors.AsType[*ServerError](err)
 	if !ok {
@@ -167,9 +166,8 @@ func refusalOf(err error) (r refusal, proven bool) {
 	return r, proven
 }
 
-// handshakeAlerts are the TLS alerts with which a server refuses a client (RFC 8446, section 6.2):
-// because of its certificate, because it has none, or because the two have no version or cipher in
-// common.
+// handshakeAlerts are the TLS alerts of a server against a client (RFC 8446, section 6.2): a bad
+// certificate, none, or no version or cipher in common.
 var handshakeAlerts = []tls.AlertError{
 	40,  // handshake_failure
 	42,  // bad_certificate
@@ -197,9 +195,8 @@ func untrusted(err error) bool {
 }
 
 // NotExecuted reports whether err proves that the command did not run: it was not sent, a TLS
-// handshake failed, or the server refused it with a reply that comes before the execution only. It
-// returns false for nil, for every other error, for one that is [Interrupted], and for a
-// [*WaitError].
+// handshake failed, or the server refused it by a reply that comes before the execution only. It
+// returns false for nil, for every other error, for an [Interrupted] one, and for a [*WaitError].
 func NotExecuted(err error) bool {
 	if _, ok := errors.AsType[*WaitError](err); ok {
 		return false
@@ -218,10 +215,10 @@ func NotExecuted(err error) bool {
 }
 
 // Transient reports whether trying again later can help. It returns true for every transport error
-// and for the error replies of a failover, of a slot that is being migrated, and of a server that
-// is busy, loading or full. It returns false for nil, for all other error replies, for a failed TLS
-// handshake, and for errors that match ErrPermanent, ErrClosed, ErrInvalid or
-// errors.ErrUnsupported. A [*WaitError] is transient unless [WaitRefused].
+// and for the error replies of a failover, of a slot in migration, and of a busy, loading or full
+// server. It returns false for nil, for all other error replies, for a failed TLS handshake, and
+// for errors that match ErrPermanent, ErrClosed, ErrInvalid or errors.ErrUnsupported. A
+// [*WaitError] is transient unless [WaitRefused].
 func Transient(err error) bool {
 	if err == nil || errors.Is(err, ErrPermanent) || errors.Is(err, ErrClosed) ||
 		errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || untrusted(err) {

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Gathering is a number of calls that are made at the same time. Their commands wait until each call
-// has sent one, or has ended, so that those to the same server travel together. An adapter bounds
-// that wait: adapter.Pipeline by a millisecond.
+// Gathering is a number of concurrent calls. Their commands wait until each call has sent one, or
+// has ended, so that those to the same server travel together. An adapter bounds the wait:
+// adapter.Pipeline by a millisecond.
 type Gathering struct {
 	mu      sync.Mutex
-	missing int            // calls that have neither sent a command nor ended
-	ready   map[any]func() // what is called once none is missing
+	missing int            // calls without a command, not ended
+	ready   map[any]func() // called once none is missing
 }
 
 // NewGathering returns a Gathering of n calls.
@@ -35,7 +35,7 @@ type GatheredCall struct {
 
 type gatheredKey struct{}
 
-// Gathered returns the call that ctx is of; nil if it is not of a Gathering.
+// Gathered returns the call of ctx; nil if it is not of a Gathering.
 func Gathered(ctx context.Context) *GatheredCall {
 	c, _ := ctx.Value(gatheredKey{}).(*GatheredCall)
 	return c
@@ -51,15 +51,15 @@ func (c *GatheredCall) Waits() bool {
 	return c.gathering.missing > 0
 }
 
-// Arrive reports that a command of c waits for others. Once no call is missing, ready is called: by
-// the Arrive or leave of the last call, and once for each key.
+// Arrive adds a waiting command of c. Once no call is missing, ready is called: by the Arrive or
+// leave of the last call, and once for each key.
 func (c *GatheredCall) Arrive(key any, ready func()) {
 	for _, ready := range c.gathering.arrive(c, key, ready) {
 		ready()
 	}
 }
 
-// arrive returns what is to be called now.
+// arrive returns the functions to call now.
 func (g *Gathering) arrive(c *GatheredCall, key any, ready func()) map[any]func() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,7 +5,7 @@ import "errors"
 // ErrInvalid matches every [InvalidError].
 var ErrInvalid = errors.New("invalid argument")
 
-// InvalidError reports an argument that is not allowed. It matches [ErrInvalid].
+// InvalidError reports a forbidden argument. It matches [ErrInvalid].
 type InvalidError struct {
 	// What names the argument: "Request.TTL", "goredis.New client".
 	What string
@@ -28,7 +28,7 @@ func Invalid(what, got, allowed string) error {
 	return &InvalidError{What: what, Got: got, Allowed: allowed}
 }
 
-// NilContext returns an *InvalidError for the argument what, a context that is nil.
+// NilContext returns an *InvalidError for the argument what, a nil context.
 func NilContext(what string) error {
 	return Invalid(what, "nil", "a context; context.Background() where there is none")
 }

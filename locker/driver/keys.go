@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Sibling returns the name of a key or channel that belongs to key and, in a cluster, is in the
-// same slot: "{key}suffix", or "keysuffix" if key has a hash tag of its own. ok is false if there
-// is no such name, for example for "a}b", "{}x" and ""
+// Sibling returns the name of a key or channel beside key, in the same slot of a cluster:
+// "{key}suffix", or "keysuffix" if key has a hash tag of its own. ok is false if there is no such
+// name, for example for "a}b", "{}x" and ""
 // (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
 func Sibling(key, suffix string) (sibling string, ok bool) {
 	switch tag, tagged := hashTag(key); {
@@ -41,7 +41,7 @@ func HasSibling(key string) bool {
 // SameSlot reports whether two keys are in one slot of a cluster because they have one hash tag.
 func SameSlot(a, b string) bool { return hashed(a) == hashed(b) }
 
-// hashed returns the part of key that decides about its slot.
+// hashed returns the part of key that decides its slot.
 func hashed(key string) string {
 	if tag, _ := hashTag(key); tag != "" {
 		return tag
@@ -59,8 +59,8 @@ func hashTag(key string) (tag string, ok bool) {
 	return tag, closed
 }
 
-// CheckKey returns an [*InvalidError] for the argument what unless key can be that of a lock: it has
-// a [Sibling], and cannot be one of another lock's.
+// CheckKey returns an [*InvalidError] for the argument what unless key can be a lock's: it has a
+// [Sibling], and cannot be one of another lock.
 func CheckKey(what, key string) error {
 	for _, suffix := range [...]string{FenceSuffix, WaitersSuffix, WakeSuffix} {
 		if strings.HasSuffix(key, suffix) {
@@ -75,10 +75,10 @@ func CheckKey(what, key string) error {
 	return nil
 }
 
-// Suffixes of the keys and channels that belong to a lock's key ([Sibling]). The key of a lock may
-// not end in one of them.
+// Suffixes of the keys and channels beside a lock's key ([Sibling]). The key of a lock may not end
+// in one of them.
 const (
-	FenceSuffix   = ":fence"   // the key that counts fencing tokens
+	FenceSuffix   = ":fence"   // the counter of fencing tokens
 	WaitersSuffix = ":waiters" // the key of the queue of waiters
-	WakeSuffix    = ":wake"    // the channel on which releases are published
+	WakeSuffix    = ":wake"    // the channel of releases
 )

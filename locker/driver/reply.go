@@ -26,8 +26,8 @@ type Reply struct {
 	many bool
 }
 
-// NewReply returns a Reply with the value that a client decoded: nil, int64, int, string, []byte,
-// or a []any of these. Any other value, also a nested list, is an error.
+// NewReply returns a Reply with a client's decoded value: nil, int64, int, string, []byte, or a
+// []any of these. Any other value, also a nested list, is an error.
 func NewReply(v any) (Reply, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -62,7 +62,7 @@ func newItem(v any) (item, error) {
 	}
 }
 
-// Len returns the number of values, which is one unless the reply is a list.
+// Len returns the number of values: one unless the reply is a list.
 func (r Reply) Len() int {
 	if r.many {
 		return len(r.list)

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// Script is a Lua script and its digest, by which a server that has the script can run it. It is
+// Script is a Lua script and its digest, by which a server can run a cached script. It is
 // immutable. Make each script once, with [NewScript]: adapters remember scripts by pointer.
 type Script struct {
 	source, digest string
