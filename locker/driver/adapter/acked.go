@@ -14,9 +14,8 @@ func waitArgs(replicas int, timeout time.Duration) [2]string {
 	return [2]string{strconv.Itoa(replicas), strconv.FormatInt(max(timeout.Milliseconds(), 1), 10)}
 }
 
-// AckedReply returns what EvalAcked returns, given what the client decoded: the script's reply and
-// error, and the reply and error of the WAIT after it. An error of the WAIT becomes a
-// [*driver.WaitError].
+// AckedReply returns the results of EvalAcked, given the client's decoded ones: the reply and error
+// of the script, and of the WAIT after it. An error of the WAIT becomes a [*driver.WaitError].
 func AckedReply(reply any, err error, acked any, waitErr error) (driver.Reply, int, error) {
 	if err != nil {
 		return driver.Reply{}, 0, err
@@ -38,7 +37,7 @@ func AckedReply(reply any, err error, acked any, waitErr error) (driver.Reply, i
 
 // EvalAcked is [ScriptCache.Eval] for a script followed by WAIT; wait has the arguments of WAIT.
 // WAIT takes time even after NOSCRIPT, since the server may also wait for the writes of other
-// clients. The WAIT of the second try gets what is left of timeout.
+// clients. The WAIT of the second try gets the rest of timeout.
 func (c *ScriptCache) EvalAcked(ctx context.Context, s *driver.Script, replicas int, timeout time.Duration,
 	send func(command, body string, wait [2]string) (driver.Reply, int, error),
 ) (r driver.Reply, acked int, err error) {

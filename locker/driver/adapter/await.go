@@ -25,7 +25,7 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	return await(ctx, done, call)
 }
 
-// AwaitConn is Await for a call that opens a connection. It closes one that comes too late.
+// AwaitConn is Await for the opening of a connection. It closes a late one.
 func AwaitConn[C io.Closer](ctx context.Context, open func() (C, error)) (C, error) {
 	conn, err := Await(ctx, open)
 	if pending, ok := errors.AsType[*driver.PendingError](err); ok {

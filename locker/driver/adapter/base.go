@@ -13,9 +13,9 @@ import (
 // closeTimeout is how long Close waits for background work and for acquires in flight.
 const closeTimeout = 3 * time.Second
 
-// Base is embedded by an adapter. It implements the methods of driver.Driver that are about Close,
-// and has defaults for EvalAcked and Delivery: a client that can neither send WAIT nor tell who
-// receives a message. The zero Base is ready to use.
+// Base is embedded by an adapter. It implements the methods of driver.Driver about Close, and has
+// defaults for EvalAcked and Delivery, of a client without WAIT and without a count of receivers.
+// The zero Base is ready to use.
 type Base struct {
 	closed atomic.Bool
 
@@ -107,7 +107,7 @@ func (b *Base) Server(string) any { return b }
 // Delivery implements driver.Driver: [driver.DeliveryPlain].
 func (*Base) Delivery(string) driver.Delivery { return driver.DeliveryPlain }
 
-// Shutdown implements Close. It cancels background work, waits up to three seconds for that and for
+// Shutdown implements Close. It cancels background work, waits up to three seconds for it and for
 // acquires in flight, marks the driver as closed, and closes hub unless it is nil. If work is still
 // running then, the error matches [driver.ErrCleanUpUnfinished]. A second call returns
 // [driver.ErrClosed].

@@ -9,7 +9,7 @@ import (
 )
 
 // Command is one command on its way to a server, or a script and the WAIT behind it. A client reads
-// its Words, and records what came of it by Answer.
+// its Words, and records the outcome by Answer.
 type Command struct {
 	// Words are the command and its arguments. They are never changed.
 	Words []string
@@ -27,7 +27,7 @@ type Command struct {
 
 	reply any
 	err   error
-	acked *acked // what AnswerWait recorded
+	acked *acked // of AnswerWait
 
 	ctx   context.Context //nolint:containedctx // of its caller
 	alone [1]*Command     // the command itself, for a flight of one
@@ -35,11 +35,11 @@ type Command struct {
 
 	// Under the mutex of the Pipeline.
 	prev, next *Command
-	flight     *flight                // that it is on; nil: none
+	flight     *flight                // carries it; nil: none
 	late       func(v any, err error) // takes the outcome; nil: its caller waits
 }
 
-// acked is what the client decoded of the reply to a WAIT.
+// acked is the client's decoded reply to a WAIT, or its error.
 type acked struct {
 	reply any
 	err   error
@@ -66,8 +66,8 @@ func newScript(command, body, numKeys string, keys, args []string) *Command {
 	return c
 }
 
-// newCommand makes a Command with room for n words: in one allocation if they are as few as those of
-// an acquire or a release of a free lock.
+// newCommand makes a Command with room for n words: in one allocation if they are as few as those
+// of an acquire or a release of a free lock.
 func newCommand(n, firstKey, keys int) *Command {
 	const few = 7
 	var c *Command
@@ -91,7 +91,7 @@ func (c *Command) Parts() (head, keys, rest []string) {
 	return c.Words[:c.firstKey], c.Words[c.firstKey:end], c.Words[end:]
 }
 
-// Any are the Words, for a client that wants them as []any.
+// Any are the Words as []any, for a client with such arguments.
 func (c *Command) Any() []any {
 	words := make([]any, len(c.Words))
 	for i, w := range c.Words {
@@ -104,8 +104,7 @@ func (c *Command) Any() []any {
 	return words
 }
 
-// common returns a word that many commands have, without the allocation that it costs to put another
-// one into an any.
+// common returns a frequent word as an any, without an allocation.
 func common(word string) (shared any, ok bool) {
 	switch word {
 	case "SET":
@@ -128,7 +127,7 @@ func common(word string) (shared any, ok bool) {
 	return nil, false
 }
 
-// Key is the first key, by which a cluster finds the node. Empty: there is none.
+// Key is the first key: it decides the node of a cluster. Empty: there is none.
 func (c *Command) Key() string {
 	if c.keys == 0 {
 		return ""
@@ -136,8 +135,8 @@ func (c *Command) Key() string {
 	return c.Words[c.firstKey]
 }
 
-// Begin reports whether c may be sent. A client calls it right before it writes c. If its caller has
-// left before, Begin returns false, now and later: the server must not execute c.
+// Begin reports whether c may be sent. A client calls it right before it writes c. If its caller
+// has left before, Begin returns false, now and later: the server must not execute c.
 func (c *Command) Begin() bool {
 	return c.state.CompareAndSwap(unsent, sent) || c.state.Load() == sent
 }
@@ -150,8 +149,8 @@ func (c *Command) abandon() bool {
 	return c.state.CompareAndSwap(unsent, abandoned) || c.state.Load() == abandoned
 }
 
-// Answer records what the client decoded of the reply to c, or why there is none. See package
-// adapter on errors. The error of a command that did not Begin is marked by driver.NotSent.
+// Answer records the decoded reply to c, or the error. See package adapter on errors. If c did not
+// Begin, Answer marks the error by driver.NotSent.
 func (c *Command) Answer(reply any, err error) {
 	if err != nil && c.state.Load() != sent {
 		err = driver.NotSent(err)
@@ -159,21 +158,21 @@ func (c *Command) Answer(reply any, err error) {
 	c.reply, c.err, c.recorded = reply, err, true
 }
 
-// errNoAnswer is the error of a command that a client's Send returned without.
+// errNoAnswer is the error of a command if the client's Send did not answer it.
 var errNoAnswer = errors.New("the client returned no answer")
 
-// demandAnswer makes it an error of c that the client has not called Answer: it must not be read as a
-// nil reply.
+// demandAnswer records an error if the client has not called Answer: c must not seem to have a nil
+// reply.
 func (c *Command) demandAnswer() {
 	if !c.recorded {
 		c.Answer(nil, errNoAnswer)
 	}
 }
 
-// AnswerWait records what the client decoded of the reply to the WAIT behind c.
+// AnswerWait records the decoded reply to the WAIT behind c, or the error.
 func (c *Command) AnswerWait(reply any, err error) { c.acked = &acked{reply, err} }
 
-// outcome is what a driver returns of c, as a late answer.
+// outcome returns the late answer of c, as a driver reports it.
 func (c *Command) outcome() (v any, err error) {
 	switch {
 	case c.firstKey == 1:
@@ -185,7 +184,7 @@ func (c *Command) outcome() (v any, err error) {
 	return c.result()
 }
 
-// Err returns the error that Answer recorded.
+// Err returns the error of Answer.
 func (c *Command) Err() error { return c.err }
 
 // HasWait reports whether a WAIT is to be sent behind c.

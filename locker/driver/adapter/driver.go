@@ -15,14 +15,14 @@ import (
 // embeds it if a method is to do something else.
 type Driver struct {
 	Base
-	// ClientInfo is what Info returns.
+	// ClientInfo is returned by Info.
 	ClientInfo driver.Info
-	// Pipelines are what commands are sent through.
+	// Pipelines send the commands.
 	Pipelines Pipelines
 	// Hub has the subscriptions. If it is nil, Subscribe returns errors.ErrUnsupported.
 	Hub *Hub
-	// OneServer says that there is one server, for scripts and subscriptions: the number of
-	// receivers of a message is right.
+	// OneServer is set if one server has the scripts and the subscriptions: a message's number of
+	// receivers is right.
 	OneServer bool
 
 	scripts ScriptCache
@@ -33,7 +33,7 @@ type Driver struct {
 type Pipelines interface {
 	// To returns the pipeline to the server of key; "" for a script without keys. It asks nobody.
 	To(key string) *Pipeline
-	// Close frees what the pipelines need to run.
+	// Close frees the resources of the pipelines.
 	Close()
 }
 
@@ -110,7 +110,7 @@ func (c *Command) ackedResult() (driver.Reply, int, error) {
 	return AckedReply(c.reply, c.err, wait.reply, wait.err)
 }
 
-// Do sends a command without keys, and returns what the client decoded.
+// Do sends a command without keys, and returns the client's decoded reply.
 func (d *Driver) Do(ctx context.Context, words ...string) (any, error) {
 	c := &Command{Words: words}
 	err := d.do(ctx, c)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// DialFailed reports whether err is that of a dial, so that nothing was sent.
+// DialFailed reports whether err is of a dial: nothing was sent.
 func DialFailed(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
@@ -16,8 +16,8 @@ func DialFailed(err error) bool {
 
 // NewServerError returns a [driver.ServerError] with the text of an error reply and err, the
 // client's own error or nil. It restores the code "ERR" if the client removed it, as rueidis does.
-// It removes the command's arguments if the server repeated them, and replaces an err whose text has
-// them by a plain error without.
+// It removes the command's arguments if the server repeated them, and replaces err by a plain error
+// if its text has them.
 func NewServerError(text string, err error) *driver.ServerError {
 	text, _ = withoutArguments(text)
 	if code, _, _ := strings.Cut(text, " "); !isCode(code) {
@@ -31,8 +31,8 @@ func NewServerError(text string, err error) *driver.ServerError {
 	return &driver.ServerError{Text: text, Err: err}
 }
 
-// withoutArguments removes the arguments that a server repeats when it does not know a command
-// ("unknown command 'EVALSHA', with args beginning with: ..."), and reports whether it removed any.
+// withoutArguments removes the arguments in the reply to an unknown command ("unknown command
+// 'EVALSHA', with args beginning with: ..."), and reports whether it removed any.
 func withoutArguments(text string) (short string, cut bool) {
 	short, _, cut = strings.Cut(text, ", with args beginning with:")
 	return short, cut

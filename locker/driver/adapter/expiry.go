@@ -11,25 +11,24 @@ import (
 const (
 	// Grain is how much later than its deadline a context of [Expiries] may end.
 	Grain = 10 * time.Millisecond
-	// near is how far away a deadline is at most for which Grain would matter.
+	// near is the time before a deadline in which Grain would matter.
 	near = time.Second
 )
 
-// Expiries lets calls that end at almost the same deadline share a channel and a timer, since to
-// make both for each command costs more than most other steps of it. The zero Expiries is ready to
-// use.
+// Expiries lets calls with almost the same deadline share a channel and a timer: to make both for
+// each command costs more than most other steps of it. The zero Expiries is ready to use.
 type Expiries struct {
 	latest atomic.Pointer[expiry]
 	closed atomic.Bool
 }
 
-// Close stops the timer once no context is in use. Contexts that are shared after it share nothing.
+// Close stops the timer once no context is in use. Later contexts share nothing.
 func (e *Expiries) Close() {
 	e.closed.Store(true)
 	e.setLatest(nil)
 }
 
-// expiry is the moment at which contexts end that have almost the same deadline.
+// expiry is the common end of contexts with almost the same deadline.
 type expiry struct {
 	at     time.Time
 	passed chan struct{}
@@ -38,9 +37,9 @@ type expiry struct {
 }
 
 // Share returns a context in place of ctx for one call, as of now. If ctx ends at its deadline
-// alone (see [driver.Cancellable]), and that is more than a second away, the context shares its
-// Done with others, and ends up to [Grain] after the deadline. Otherwise Share returns ctx. Call
-// [Unshare] with what Share returned when the call is over.
+// alone (see [driver.Cancellable]), more than a second away, the context shares its Done with
+// others, and ends up to [Grain] after the deadline. Otherwise Share returns ctx. Call [Unshare]
+// with the result when the call is over.
 func (e *Expiries) Share(ctx context.Context, now time.Time) context.Context {
 	if !driver.Cancellable(ctx) {
 		if x := e.shared(ctx, now); x != nil {
@@ -50,15 +49,15 @@ func (e *Expiries) Share(ctx context.Context, now time.Time) context.Context {
 	return ctx
 }
 
-// Unshare ends the use of a context that Share returned.
+// Unshare ends the use of a context of Share.
 func Unshare(ctx context.Context) {
 	if s, ok := ctx.(expiring); ok {
 		s.expiry.leave()
 	}
 }
 
-// shared returns an expiry for the deadline of ctx, or nil if there is none or it is near. The caller
-// leaves it.
+// shared returns an expiry for the deadline of ctx, or nil if there is none or it is near. The
+// caller leaves it.
 func (e *Expiries) shared(ctx context.Context, now time.Time) *expiry {
 	deadline, ok := ctx.Deadline()
 	if !ok || deadline.Sub(now) <= near {
@@ -104,7 +103,7 @@ func (x *expiry) join() bool {
 	}
 }
 
-// leave ends what join or of counted. x may be nil.
+// leave ends the use counted by join or of. x may be nil.
 func (x *expiry) leave() {
 	if x != nil && x.users.Add(-1) == 0 {
 		x.timer.Stop()
@@ -119,13 +118,13 @@ func (x *expiry) done(ctx context.Context) <-chan struct{} {
 	return x.passed
 }
 
-// expiring is a context that ends at its expiry.
+// expiring is a context with an expiry as its end.
 type expiring struct {
 	context.Context
 	expiry *expiry
 }
 
-// Cancellable implements what driver.Cancellable asks for.
+// Cancellable is for driver.Cancellable.
 func (expiring) Cancellable() bool { return false }
 
 // Done implements context.Context.

@@ -11,11 +11,10 @@ const (
 	Refused                           // the server refused, with Err, the oldest unanswered command
 )
 
-// Event is an answer or a message that a subscriber connection received.
+// Event is an answer or a message on a subscriber connection.
 //
-// A Feed that knows which command an error reply answers reports it as Subscribed or Unsubscribed
-// with an Err. A Feed whose client does not know reports Refused; such a Feed must also report
-// every Unsubscribed.
+// If a Feed knows the command of an error reply, it reports Subscribed or Unsubscribed with an Err.
+// If its client does not know, it reports Refused; such a Feed must also report every Unsubscribed.
 type Event struct {
 	Kind    EventKind // what was received
 	Channel string    // "" for Refused

@@ -13,7 +13,7 @@ const (
 	// lag is how long a flight waits for replies after the deadlines of all its callers. A late reply
 	// settles an outcome, and the connection is kept.
 	lag = time.Second
-	// undated is how long a flight lasts with a caller that has no deadline.
+	// undated is how long a flight lasts for a caller without a deadline.
 	undated = time.Minute
 )
 
@@ -21,13 +21,13 @@ const (
 type flight struct {
 	began    time.Time
 	slow     bool            // it counts no longer
-	ctx      *driver.Bounded // what Send gets; nil: a caller's
+	ctx      *driver.Bounded // for Send; nil: a caller's
 	commands []*Command
 	waiting  int  // callers that have not left
 	sent     bool // a command whose caller has left may have been sent
 }
 
-// begin adds a flight, which has no commands yet. The mutex is held.
+// begin adds a flight without commands. The mutex is held.
 func (p *Pipeline) begin(now time.Time) *flight {
 	var f *flight
 	if n := len(p.spare); n > 0 {
@@ -40,7 +40,7 @@ func (p *Pipeline) begin(now time.Time) *flight {
 	return f
 }
 
-// beginNext begins a flight if somebody waits for one that may begin; otherwise it returns nil. The
+// beginNext begins a flight if a command waits and one may begin; otherwise it returns nil. The
 // mutex is held.
 func (p *Pipeline) beginNext() *flight {
 	if p.urgent.first != nil && p.free(true) || p.others.first != nil && p.free(false) {
@@ -84,7 +84,7 @@ func (p *Pipeline) run(f *flight) {
 	}
 }
 
-// fill gives f the commands that wait, and reports whether there are any.
+// fill gives f the waiting commands, and reports whether there are any.
 func (p *Pipeline) fill(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (p *Pipeline) size() int {
 	return maxFlight
 }
 
-// finish ends f, whose commands have their answers. It returns the next flight to run, or nil.
+// finish ends f after the answers to its commands. It returns the next flight to run, or nil.
 func (p *Pipeline) finish(f *flight) *flight {
 	var late []*Command
 	p.mu.Lock()
@@ -159,8 +159,8 @@ func (p *Pipeline) finish(f *flight) *flight {
 	return f
 }
 
-// dismiss ends the context of f if all callers have left: at once, or, where late answers may come,
-// after lag. The mutex is held.
+// dismiss ends the context of f if all callers have left: at once, or after lag if late answers may
+// come. The mutex is held.
 func (p *Pipeline) dismiss(f *flight) {
 	switch {
 	case f.ctx == nil || f.waiting > 0:
@@ -171,7 +171,7 @@ func (p *Pipeline) dismiss(f *flight) {
 	}
 }
 
-// watch sees to it that slow flights are found while somebody waits. The mutex is held.
+// watch starts the timer of findSlow while commands wait. The mutex is held.
 func (p *Pipeline) watch() {
 	switch {
 	case p.watching || p.urgent.first == nil && p.others.first == nil:
@@ -184,8 +184,7 @@ func (p *Pipeline) watch() {
 	p.watching = true
 }
 
-// findSlow lets a flight begin for each that has become slow, and for commands that wait for others to
-// come.
+// findSlow begins a flight for each slow one, and for commands of a Gathering.
 func (p *Pipeline) findSlow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,17 +25,17 @@ const (
 // pause before that is 10 ms. It doubles to 1 s until a connection confirms a SUBSCRIBE, and lasts
 // for twice the next pause.
 //
-// A refusal that is not transient ([driver.Transient]), such as one by the ACL, affects only its
-// own channel: the connection stays open, and for one minute Subscribe returns the refusal at once.
+// A final refusal (not [driver.Transient]), such as one by the ACL, affects only its own channel:
+// the connection stays open, and for one minute Subscribe returns the refusal at once.
 //
-// While a connection is half open, wake-ups are lost. The hub notices that within ten seconds: about
-// five seconds after the latest answer it subscribes again to one of its channels, and it opens
-// another connection if that is not answered within five more. So a listener needs a timer of its
-// own. A refusal is an answer too: it ends the subscription only if the slot has moved.
+// While a connection is half open, wake-ups are lost. The hub notices within ten seconds: about
+// five seconds after the latest answer it subscribes again to one of its channels, and without an
+// answer within five more it opens another connection. So a listener needs a timer of its own. A
+// refusal is an answer too: it ends the subscription only if the slot has moved.
 type Hub struct {
 	open   func(ctx context.Context) (Feed, error)
 	shards *shards         // nil: PUBLISH reaches all subscriptions
-	owner  observer        // of a hub for one master, whose channels have no listeners; nil for others
+	owner  observer        // of a hub for one master, without listeners; nil for others
 	ctx    context.Context // ends at Close
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
@@ -46,14 +46,14 @@ type Hub struct {
 	opened  int  // how many connections were opened
 	proven  bool // the server has confirmed a SUBSCRIBE on feed
 	topics  map[string]*topic
-	pending map[string]int // SUBSCRIBE commands for feed that are not answered yet, by channel
-	asked   []order        // the commands for feed that are not known to be answered, in order
+	pending map[string]int // unanswered SUBSCRIBE commands for feed, by channel
+	asked   []order        // the commands for feed without a known answer, in order
 	orders  []order        // for feed, not written yet
 	writing bool           // a goroutine is writing them
 
-	leftover int // UNSUBSCRIBE commands that the server refused on feed
+	leftover int // UNSUBSCRIBE commands refused on feed
 	refused  map[string]refusedChannel
-	sweep    time.Time // when to remove what is over from refused
+	sweep    time.Time // when to remove old entries of refused
 
 	wrote sync.Cond // broadcast as writing ends
 	broke error     // why the hub closed feed, if it did
@@ -62,7 +62,7 @@ type Hub struct {
 	heard   time.Time   // when a SUBSCRIBE was answered last, or the first one was sent
 }
 
-// refusedChannel is a channel that the server refused.
+// refusedChannel is the server's refusal of a channel.
 type refusedChannel struct {
 	err   error
 	until time.Time // no SUBSCRIBE before
@@ -100,7 +100,7 @@ func newHub(open func(ctx context.Context) (Feed, error), owner observer) *Hub {
 }
 
 // Subscribe implements Driver.Subscribe. It returns an error if the connection cannot be opened, or
-// if the server refuses the channel. A subscription that was confirmed is restored on every later
+// if the server refuses the channel. A confirmed subscription is restored on every later
 // connection.
 func (h *Hub) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
 	wake := make(chan struct{}, 1)
@@ -176,7 +176,7 @@ func (h *Hub) Close() error {
 	return err
 }
 
-// fail removes the topics that match from the hub, with err for those who wait for them.
+// fail removes the matching topics from the hub, with err for their waiting callers.
 func (h *Hub) fail(match func(string, *topic) bool, err error) {
 	for channel, t := range h.topics {
 		if match(channel, t) {

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// blame fails the channel whose SUBSCRIBE the server refused by an error reply that also ended the
-// connection. If the SUBSCRIBE was a probe, or the refusal is transient and the channel was confirmed
-// before, the next connection asks again. The mutex is held.
+// blame fails the first unanswered channel if an error reply ended the connection. If its SUBSCRIBE
+// was a probe, or the refusal is transient and the channel was confirmed before, the next
+// connection asks again. The mutex is held.
 func (h *Hub) blame(err error) {
 	i := slices.IndexFunc(h.asked, func(o order) bool { return !o.stop })
 	if driver.CodeOf(err) == "" || i < 0 {
@@ -23,8 +23,8 @@ func (h *Hub) blame(err error) {
 	h.fail(only(h.asked[i].channel), err)
 }
 
-// confirmed reports whether the current connection has confirmed t, so that another SUBSCRIBE is a
-// probe. The mutex is held.
+// confirmed reports whether the current connection has confirmed t: another SUBSCRIBE is a probe.
+// The mutex is held.
 func (h *Hub) confirmed(t *topic) bool { return t != nil && t.on == h.opened }
 
 // handle processes an event. It returns an error if the connection must be replaced. The mutex is
@@ -56,13 +56,13 @@ func (h *Hub) handle(ev Event) error {
 	}
 }
 
-// ended processes that a node of a cluster has given the slot of channel away. If an SSUBSCRIBE is
-// not answered yet, its answer says more. The mutex is held.
+// ended ends the subscription to channel, whose slot the node has given away. An SSUBSCRIBE without
+// an answer decides instead. The mutex is held.
 func (h *Hub) ended(channel string) {
 	if h.pending[channel] == 0 {
 		h.fail(only(channel), errSlotMoved)
 	} else if t := h.topics[channel]; t != nil {
-		t.on = 0 // a probe that is confirmed now subscribes anew
+		t.on = 0 // if a probe is confirmed now, it subscribes anew
 	}
 }
 
@@ -123,8 +123,8 @@ func (h *Hub) answered(o order, err error) error {
 	return nil
 }
 
-// strike removes o from the unanswered commands, together with UNSUBSCRIBEs before it whose answers
-// the feed did not report. The mutex is held.
+// strike removes o from the unanswered commands, and UNSUBSCRIBEs before it: the feed did not
+// report their answers. The mutex is held.
 func (h *Hub) strike(o order) {
 	i := slices.Index(h.asked, o)
 	if i < 0 {

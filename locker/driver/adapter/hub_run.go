@@ -26,7 +26,7 @@ func (h *Hub) run() {
 		}
 		h.mu.Lock()
 		if lasted && h.proven {
-			delay = reopenMin // a server, or a proxy, that only hangs up is dialed ever more slowly
+			delay = reopenMin // a server that only hangs up is dialed ever more slowly
 		}
 		err = h.drop(err)
 		switch {
@@ -53,8 +53,8 @@ func (h *Hub) run() {
 }
 
 // drop detaches the hub from a feed whose Next has failed with err, and returns why the feed broke:
-// if a write failed first and the feed was closed because of that, Next reports only the closing.
-// It waits for writes in progress, which end since the feed is closed. The mutex is held.
+// after a failed write the hub closes the feed, and Next reports only the closing. It waits for
+// writes in progress: they end since the feed is closed. The mutex is held.
 func (h *Hub) drop(err error) error {
 	h.feed, h.orders = nil, nil
 	for h.writing {
@@ -68,7 +68,7 @@ func (h *Hub) drop(err error) error {
 	return cause
 }
 
-// saysClosed reports whether err is no more than that this process has closed the connection.
+// saysClosed reports whether err says only that this process has closed the connection.
 func saysClosed(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, context.Canceled)
 }
@@ -117,7 +117,7 @@ func (t *topic) wakeAll() {
 	for l := range t.listeners {
 		select {
 		case l.wake <- struct{}{}:
-		default: // it has a wake-up that it has not received yet
+		default: // it has a wake-up already
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 var errSilent = fmt.Errorf("driver: a subscriber connection was given up: no SUBSCRIBE was confirmed for %v",
 	openTimeout)
 
-// send queues o for the current connection. It does not wait for the write: a frozen server stops
-// accepting bytes at some point, which must not delay Close or a Subscribe whose ctx ends. The
+// send queues o for the current connection. It does not wait for the write: a frozen server, which
+// stops accepting bytes at some point, must not delay Close or a Subscribe whose ctx ends. The
 // mutex is held.
 func (h *Hub) send(o order) {
 	if h.feed == nil {
@@ -31,9 +31,9 @@ func (h *Hub) send(o order) {
 	}
 }
 
-// await restarts the timer for the next answer to a SUBSCRIBE, or for the next probe. It stops it if
-// none is pending and nobody listens. Processes that connected together, as after a restart of the
-// server, do not probe together. The mutex is held.
+// await restarts the timer for the next answer to a SUBSCRIBE, or for the next probe, and stops it
+// if none is pending and nobody listens. The times of probes are random: many processes connect
+// together after a restart of the server. The mutex is held.
 func (h *Hub) await() {
 	h.heard = time.Now()
 	wait := openTimeout
@@ -51,9 +51,9 @@ func (h *Hub) await() {
 	}
 }
 
-// probe is called up to openTimeout after the latest answer. It subscribes once more to a channel that
-// stands, to learn whether the connection is half open. If an answer is due already, it closes the
-// feed: it is half open, or the server is frozen.
+// probe is called up to openTimeout after the latest answer. It subscribes once more to a channel,
+// to learn whether the connection is half open. If an answer is overdue, it closes the feed: it is
+// half open, or the server is frozen.
 func (h *Hub) probe() {
 	h.mu.Lock()
 	feed := h.feed

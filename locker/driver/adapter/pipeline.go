@@ -15,32 +15,32 @@ const (
 	// maxFlight is how many commands travel together at most. They share what befalls their
 	// connection.
 	maxFlight = 32
-	// manyCallers is how many callers are so many that a few full flights are faster than many.
+	// manyCallers is the number of callers from which a few full flights are faster than many.
 	manyCallers = 8
 	// manyFlights and fewFlights are how many flights are under way at once, up to manyCallers and
 	// beyond.
 	manyFlights, fewFlights = 4, 2
-	// slowFlight is after how long a flight counts no longer, so that others begin beside it.
+	// slowFlight is the time after which a flight does not count: others begin beside it.
 	slowFlight = time.Millisecond
 )
 
 // Pipeline sends commands to one server. Commands that come while others are under way travel
-// together: they take the next flight, one round trip over one connection. A caller that finds
-// nothing under way sends its command at once, by itself and, if [Client.Inline] allows it, in its
-// own goroutine.
+// together: they take the next flight, one round trip over one connection. If nothing is under way,
+// a caller sends its command at once, by itself and, if [Client.Inline] allows it, in its own
+// goroutine.
 //
 // A flight has up to 32 commands. Up to eight callers have up to four flights at once; more callers
-// have two, which are full. A flight counts for a millisecond, and one with a WAIT not at all. So a
-// distant server gets one each millisecond, and a silent connection delays nobody but those who wait
-// for its replies. Commands of urgent calls ([driver.Urgent]) go before others.
+// have two full ones. A flight counts for a millisecond, and one with a WAIT not at all. So a
+// distant server gets one each millisecond, and a silent connection delays only its own callers.
+// Commands of urgent calls ([driver.Urgent]) go before others.
 type Pipeline struct {
 	client   Client
-	commands atomic.Int32 // whose callers wait
+	commands atomic.Int32 // with a waiting caller
 	expiries Expiries
 
 	mu             sync.Mutex
-	urgent, others queue     // commands that wait for a flight
-	flights        []*flight // under way, in the order in which they began
+	urgent, others queue     // of commands without a flight
+	flights        []*flight // under way, the oldest first
 	slow           int       // how many of them count no longer
 	spare          []*flight // to save allocations
 	timer          *time.Timer
@@ -95,8 +95,8 @@ func (p *Pipeline) do(ctx context.Context, c *Command) error {
 	return p.explain(ctx, began, err)
 }
 
-// explain returns err, of a command whose caller came at the time began, or nil. It adds the error of
-// ctx if that has ended, and what the client knows of a command that was not sent meanwhile.
+// explain returns err, of a command whose caller came at the time began, or nil. It adds the error
+// of an ended ctx, and to an unsent command the client's failures since.
 func (p *Pipeline) explain(ctx context.Context, began time.Time, err error) error {
 	if err == nil {
 		return nil
@@ -123,8 +123,8 @@ func (p *Pipeline) explain(ctx context.Context, began time.Time, err error) erro
 	return err
 }
 
-// otherEndError is the error of a command that the end of another context cut short, such as one of
-// the client's. It does not match that end, which the caller would take for its own.
+// otherEndError is the error of a command cut short by the end of another context, such as one of
+// the client's. It does not match that end: the caller would take it for its own.
 type otherEndError struct{ err error }
 
 func (e *otherEndError) Error() string { return "not the caller's context ended: " + e.err.Error() }
@@ -156,7 +156,7 @@ func (p *Pipeline) sendAlone(ctx context.Context, c *Command, now time.Time) boo
 	return true
 }
 
-// beginAlone begins a flight for a command alone; it returns nil if that has to wait.
+// beginAlone begins a flight for one command; it returns nil if the command has to wait.
 func (p *Pipeline) beginAlone(ctx context.Context, now time.Time) *flight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,8 +167,7 @@ func (p *Pipeline) beginAlone(ctx context.Context, now time.Time) *flight {
 	return p.begin(now)
 }
 
-// enqueue adds c to those that wait for a flight, and begins one if it may. After it, c's caller
-// calls wait.
+// enqueue queues c for a flight, and begins one if it may. After it, c's caller calls wait.
 func (p *Pipeline) enqueue(ctx context.Context, c *Command) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,8 +176,8 @@ func (p *Pipeline) enqueue(ctx context.Context, c *Command) {
 	p.watch()
 }
 
-// gather is enqueue for a command of call. It begins no flight before all calls that come with it
-// have arrived, or the watch runs.
+// gather is enqueue for a command of call. It begins no flight before all calls of its Gathering
+// have arrived, or findSlow runs.
 func (p *Pipeline) gather(ctx context.Context, call *driver.GatheredCall, c *Command) {
 	p.mu.Lock()
 	p.push(ctx, c)
@@ -187,7 +186,7 @@ func (p *Pipeline) gather(ctx context.Context, call *driver.GatheredCall, c *Com
 	call.Arrive(p, p.startAll)
 }
 
-// startAll begins flights for all commands that wait, as far as it may.
+// startAll begins flights for all waiting commands, as far as it may.
 func (p *Pipeline) startAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,14 +195,14 @@ func (p *Pipeline) startAll() {
 	}
 }
 
-// push adds c to those that wait for a flight. The mutex is held.
+// push queues c for a flight. The mutex is held.
 func (p *Pipeline) push(ctx context.Context, c *Command) {
 	c.ctx, c.urgent, c.done = ctx, driver.Urgent(ctx), make(chan struct{})
 	p.commands.Add(1)
 	p.queueOf(c).push(c)
 }
 
-// queueOf returns the queue in which c waits for a flight.
+// queueOf returns the queue of c.
 func (p *Pipeline) queueOf(c *Command) *queue {
 	if c.urgent {
 		return &p.urgent
@@ -229,8 +228,8 @@ func (p *Pipeline) wait(ctx context.Context, c *Command, now time.Time) error {
 	return err
 }
 
-// leave takes c's caller away, whose ctx ended with err. It returns nil if c has its answer, and the
-// context of c's flight if it has one.
+// leave takes away c's caller, after its ctx has ended with err. It returns nil if c has its
+// answer, and the context of c's flight if it has one.
 func (p *Pipeline) leave(c *Command, err error) (sending context.Context, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,7 +279,7 @@ func (p *Pipeline) width() int {
 	}
 }
 
-// Ended returns why ctx is over. The timer of its deadline may lag behind that of a connection.
+// Ended returns why ctx is over, even if the timer of its deadline has yet to fire.
 func Ended(ctx context.Context) error {
 	if at, dated := ctx.Deadline(); dated && !time.Now().Before(at) {
 		if err := ctx.Err(); err != nil {

@@ -14,7 +14,7 @@ func (q *queue) push(c *Command) {
 	q.last = c
 }
 
-// remove removes c, which is in q.
+// remove removes c from q.
 func (q *queue) remove(c *Command) {
 	if c.prev == nil {
 		q.first = c.next

@@ -12,14 +12,14 @@ import (
 // loadPatience is how long a call waits while another one loads the same script.
 const loadPatience = 200 * time.Millisecond
 
-// ScriptCache runs scripts by digest, and by source only after NOSCRIPT. It remembers which scripts
-// the server knows, so that only one of many concurrent callers sends the source. It does not
-// distinguish servers: with several of them more callers may send the source. The zero ScriptCache
-// is ready to use.
+// ScriptCache runs scripts by digest, and by source only after NOSCRIPT. It remembers the server's
+// scripts, so that only one of many concurrent callers sends a source. It does not distinguish
+// servers: with several of them more callers may send the source. The zero ScriptCache is ready to
+// use.
 type ScriptCache struct {
 	mu     sync.RWMutex
 	loaded map[*driver.Script]bool          // answered by digest, or by source
-	first  map[*driver.Script]chan struct{} // being called for the first time; closed when that is over
+	first  map[*driver.Script]chan struct{} // in its first call; closed at its end
 }
 
 // Eval runs s at most once: by digest, and by source only after NOSCRIPT. send sends one command,
@@ -41,7 +41,7 @@ func (c *ScriptCache) Eval(ctx context.Context, s *driver.Script,
 		r, err := send("EVALSHA", s.Digest())
 		if err == nil || driver.CodeOf(err) != "NOSCRIPT" {
 			if executed(err) {
-				c.know(s) // even if the caller that loads it gets no answer
+				c.know(s) // even if the loading caller gets no answer
 			}
 			return r, err
 		}
@@ -50,7 +50,7 @@ func (c *ScriptCache) Eval(ctx context.Context, s *driver.Script,
 	return evalOnce(s, send)
 }
 
-// enter waits while another caller loads s. leads reports that this caller is to load it.
+// enter waits while another caller loads s. leads reports whether this caller must load it.
 func (c *ScriptCache) enter(ctx context.Context, s *driver.Script) (leads bool, err error) {
 	c.mu.RLock()
 	loaded := c.loaded[s]
@@ -96,7 +96,7 @@ func (c *ScriptCache) load(s *driver.Script,
 	return r, err
 }
 
-// executed reports whether a script that ended with err was executed, so that its server knows it.
+// executed reports whether a script with the error err was executed: its server knows it.
 func executed(err error) bool {
 	_, waited := errors.AsType[*driver.WaitError](err)
 	return err == nil || waited || driver.CodeOf(err) != "" && !driver.NotExecuted(err)
@@ -113,7 +113,7 @@ func (c *ScriptCache) leave(s *driver.Script, loaded bool) {
 	delete(c.first, s)
 }
 
-// know records that a server knows s.
+// know adds s to the server's scripts.
 func (c *ScriptCache) know(s *driver.Script) {
 	c.mu.RLock()
 	known := c.loaded[s]
@@ -125,7 +125,7 @@ func (c *ScriptCache) know(s *driver.Script) {
 	}
 }
 
-// forget records that the server no longer knows s.
+// forget removes s from the server's scripts.
 func (c *ScriptCache) forget(s *driver.Script) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,11 +10,10 @@ import (
 )
 
 const (
-	// settleTimeout is how long Subscribe waits for the reply to SSUBSCRIBE once it has that to
-	// SUBSCRIBE.
+	// settleTimeout is how long Subscribe waits for the reply to SSUBSCRIBE after that to SUBSCRIBE.
 	settleTimeout = time.Second
 	// recheckEvery is how often all channels are checked for being subscribed at the masters of
-	// their slots. It is needed because a master that becomes a replica keeps its subscriptions.
+	// their slots: a master keeps its subscriptions when it becomes a replica.
 	recheckEvery = time.Second
 	// idleTimeout is how long a connection without a channel stays open.
 	idleTimeout = 30 * time.Second
@@ -24,32 +23,31 @@ var errSlotMoved = errors.New("driver: the node has given the channel's slot awa
 
 // Shards says how a [Hub] reaches the masters of a cluster for sharded pub/sub.
 type Shards struct {
-	// Master returns a name for the master that has the slot of channel, such as its address. The
-	// Hub calls it from one goroutine at a time, about once a second for each channel. It answers
-	// from a map of the slots in memory, which it refreshes every few seconds in the background.
+	// Master returns a name for the master of channel's slot, such as its address. The Hub calls it
+	// from one goroutine at a time, about once a second for each channel. It answers from a map of
+	// the slots in memory, and refreshes that every few seconds in the background.
 	// Only if the map is older than fresh, it asks the cluster at once, or has the client ask. If
 	// the client cannot distinguish masters, the error matches errors.ErrUnsupported.
 	Master func(ctx context.Context, channel string, fresh time.Time) (string, error)
-	// Open opens a connection to the master with that name, which has the slot of channel. The Feed
+	// Open opens a connection to the master of that name, which has the slot of channel. The Feed
 	// sends SSUBSCRIBE and SUNSUBSCRIBE, and reports every Unsubscribed.
 	Open func(ctx context.Context, master, channel string) (Feed, error)
 }
 
-// NewShardedHub returns a Hub for a cluster. A subscription receives what PUBLISH sends over a
-// connection that open opens, as with [NewHub], and what SPUBLISH sends over a connection to the
-// master that has the slot of its channel
-// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). When the slot moves or the master
-// fails, it is made again at the new master.
+// NewShardedHub returns a Hub for a cluster. A subscription receives messages of PUBLISH over a
+// connection of open, as with [NewHub], and those of SPUBLISH over a connection to the master of
+// its channel's slot (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). When the slot
+// moves or the master fails, it is made again at the new master.
 //
-// Where the servers do not know SSUBSCRIBE (before Redis 7.0), or refuse it, a subscription
-// receives only what PUBLISH sends. SSUBSCRIBE is tried again after a minute.
+// If the servers do not know SSUBSCRIBE (before Redis 7.0), or refuse it, a subscription receives
+// only messages of PUBLISH. SSUBSCRIBE is tried again after a minute.
 func NewShardedHub(open func(ctx context.Context) (Feed, error), s Shards) *Hub {
 	h := NewHub(open)
 	h.shards = newShards(s)
 	return h
 }
 
-// Delivery implements that of driver.Driver for a Hub of NewShardedHub: DeliverySharded while the
+// Delivery implements driver.Driver for a Hub of NewShardedHub: DeliverySharded while the
 // channel is subscribed at its master. For a channel without a subscription it depends on the last
 // reply to an SSUBSCRIBE of any channel. For another Hub it returns DeliveryPlain.
 func (h *Hub) Delivery(channel string) driver.Delivery {
@@ -59,15 +57,14 @@ func (h *Hub) Delivery(channel string) driver.Delivery {
 	return driver.DeliveryPlain
 }
 
-// observer is notified of what happens to the channels of a hub for one master, under the mutex of
-// the hub.
+// observer is notified of the channels of a hub for one master, under the mutex of the hub.
 type observer interface {
 	confirmed(h *Hub, channel string)
 	woken(h *Hub, channel string)           // by a message
 	lost(h *Hub, channel string, err error) // it has left the hub
 }
 
-// add adds a channel to a hub for one master. The hub's observer is notified of what happens to it.
+// add adds a channel to a hub for one master.
 func (h *Hub) add(channel string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +99,7 @@ type shards struct {
 	mu       sync.Mutex
 	routing  bool // run is running
 	channels map[string]*shardChannel
-	todo     map[string]struct{} // channels that are to be added or removed
+	todo     map[string]struct{} // channels to add or remove
 	masters  map[string]*master
 	known    bool      // the last SSUBSCRIBE was confirmed
 	lacking  time.Time // until then no SSUBSCRIBE is sent: the servers do not know or allow it
@@ -113,9 +110,9 @@ type shards struct {
 // shardChannel is a channel with listeners. It is removed once it has none.
 type shardChannel struct {
 	wakes     map[chan struct{}]struct{} // the listeners'
-	master    string                     // to whose hub it was added; "": none
-	confirmed bool                       // by that master
-	since     time.Time                  // when that was
+	master    string                     // has it in its hub; "": none
+	confirmed bool                       // by master
+	since     time.Time                  // when confirmed was set
 	settled   chan struct{}              // closed once it is confirmed, or will not be soon
 	isSettled bool
 

@@ -38,7 +38,7 @@ func (s *shards) lost(h *Hub, channel string, err error) {
 	}
 }
 
-// at returns the channel of that name if it was added to h, or nil. The mutex is held.
+// at returns the named channel if it was added to h, or nil. The mutex is held.
 func (s *shards) at(h *Hub, channel string) *shardChannel {
 	c := s.channels[channel]
 	if c == nil || c.master == "" || s.masters[c.master] == nil || s.masters[c.master].hub != h {

@@ -37,7 +37,7 @@ func (s *shards) run() {
 	}
 }
 
-// names returns what list yields under the mutex.
+// names collects from list under the mutex.
 func (s *shards) names(list func(yield func(channel string))) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *shards) listAdded(yield func(string)) {
 }
 
 // step adds a channel to the hub of its master, or removes one without listeners. If it is too
-// early for that, it returns when to do so.
+// early, it returns the time to do so.
 func (s *shards) step(channel string) (due time.Time) {
 	s.mu.Lock()
 	c := s.channels[channel]
@@ -144,7 +144,7 @@ func (s *shards) open(ctx context.Context, name string) (Feed, error) {
 	return s.cfg.Open(ctx, name, one)
 }
 
-// recheck removes channels from masters that no longer have their slots.
+// recheck removes channels from masters without their slots.
 func (s *shards) recheck() {
 	for _, channel := range s.names(s.listAdded) {
 		name, err := s.masterOf(channel, time.Time{})
@@ -169,7 +169,7 @@ func (s *shards) recheck() {
 	}
 }
 
-// closeIdle closes the connections that have had no channel for a while.
+// closeIdle closes connections without a channel for idleTimeout.
 func (s *shards) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

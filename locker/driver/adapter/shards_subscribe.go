@@ -56,7 +56,7 @@ func (l *shardSubscription) Close() error {
 	return l.Subscription.Close()
 }
 
-// listen adds a listener to a channel. The Go channel that it returns is closed once SSUBSCRIBE has
+// listen adds a listener to a channel. It closes the returned Go channel once SSUBSCRIBE has
 // succeeded or is known not to succeed soon.
 func (s *shards) listen(channel string, wake chan struct{}) <-chan struct{} {
 	s.mu.Lock()

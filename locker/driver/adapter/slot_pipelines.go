@@ -1,8 +1,8 @@
 package adapter
 
-// SlotPipelines are for a client that sends to several servers and does not report to which: there
-// is one [Pipeline] for every 256 slots of a cluster. A frozen server delays commands for another
-// server only if the two share a pipeline.
+// SlotPipelines are for a client of several servers that does not report the server of a command:
+// there is one [Pipeline] for every 256 slots of a cluster. A frozen server delays commands for
+// another server only if the two share a pipeline.
 type SlotPipelines [64]*Pipeline
 
 // NewSlotPipelines returns pipelines of one client, each with its Connections.

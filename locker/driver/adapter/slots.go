@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// SlotRange is a range of cluster slots that one master has.
+// SlotRange is a range of cluster slots at one master.
 type SlotRange struct {
 	First, Last uint16 // the range, both included
-	ID          string // the node's, or its Addr from a server that reports none
+	ID          string // the node's, or its Addr if the server reports none
 	Addr        string // "host:port"; "" if the cluster does not report the host
 }
 
 // Slots are the masters of a cluster, in the order of their slots.
 type Slots []SlotRange
 
-// ParseSlots reads the reply to CLUSTER SLOTS. It leaves out what it cannot read.
+// ParseSlots reads the reply to CLUSTER SLOTS. It leaves out unreadable parts.
 func ParseSlots(reply any) (s Slots) {
 	entries, _ := reply.([]any)
 	for _, e := range entries {
@@ -53,7 +53,7 @@ func text(v any) string {
 	return s
 }
 
-// Find returns the range that slot is in.
+// Find returns the range of slot.
 func (s Slots) Find(slot uint16) (SlotRange, bool) {
 	i, found := slices.BinarySearchFunc(s, slot, func(r SlotRange, slot uint16) int {
 		switch {
@@ -71,5 +71,5 @@ func (s Slots) Find(slot uint16) (SlotRange, bool) {
 	return s[i], true
 }
 
-// Of returns the range that the slot of key is in.
+// Of returns the range of key's slot.
 func (s Slots) Of(key string) (SlotRange, bool) { return s.Find(slot(key)) }

@@ -12,10 +12,10 @@ import (
 // slotsAge is after how long a cluster is asked again, if commands are sent.
 const slotsAge = 5 * time.Second
 
-// Topology has a [Pipeline] to each master of a cluster, for a client that does not report which it
-// sends to. It asks the cluster for its slots every five seconds, if commands are sent. Until it
-// knows, and where a slot has no master, commands go by themselves, over pipelines for parts of the
-// slots.
+// Topology has a [Pipeline] to each master of a cluster, for a client that does not report the
+// server of a command. It asks the cluster for its slots every five seconds, if commands are sent.
+// Until it knows them, and if a slot has no master, commands go by themselves, over pipelines for
+// parts of the slots.
 type Topology struct {
 	ask    func(ctx context.Context) (Slots, error)
 	behind func(f func(ctx context.Context)) bool
@@ -32,17 +32,17 @@ type Topology struct {
 // masters are those of a cluster at a time. They are not changed.
 type masters struct {
 	slots Slots
-	byID  map[string]*Pipeline // also of masters that had slots before
+	byID  map[string]*Pipeline // also of former masters
 	asked time.Time
 }
 
 // NewTopology returns a Topology. ask asks a node for CLUSTER SLOTS. behind is [Base.Background].
-// client returns the client of one master, of which the Topology wants one after the other.
+// client returns the client of one more master.
 func NewTopology(
 	client func() Client, ask func(ctx context.Context) (Slots, error), behind func(f func(ctx context.Context)) bool,
 ) *Topology {
 	part := client()
-	part.Single = true // it does not know which slots are at one master
+	part.Single = true // the slots of one master are not known
 	return &Topology{ask: ask, behind: behind, client: client, parts: NewSlotPipelines(part)}
 }
 
@@ -62,8 +62,7 @@ func (t *Topology) To(key string) *Pipeline {
 
 var errNoMaster = errors.New("driver: the slot has no master")
 
-// Master returns the range of slots that key is in, from an answer of the cluster that is newer than
-// fresh.
+// Master returns the slot range of key, from an answer of the cluster newer than fresh.
 func (t *Topology) Master(ctx context.Context, key string, fresh time.Time) (r SlotRange, err error) {
 	m := t.masters.Load()
 	if m == nil || m.asked.Before(fresh) {
@@ -78,8 +77,7 @@ func (t *Topology) Master(ctx context.Context, key string, fresh time.Time) (r S
 	return r, nil
 }
 
-// learn asks the cluster. Masters that were known before keep their pipelines, also while they have no
-// slots.
+// learn asks the cluster. Known masters keep their pipelines, also while they have no slots.
 func (t *Topology) learn(ctx context.Context) (*masters, error) {
 	asked := time.Now()
 	slots, err := t.ask(ctx)
