@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// outcome returns nil if a command was answered with anything but an error, otherwise an error as
-// package driver means it. closing is what d.closing was before the command was sent.
+// outcome returns nil if a command was answered with anything but an error, otherwise an error of
+// package driver. closing is d.closing from before the command was sent.
 func (d *rueidisDriver) outcome(ctx context.Context, res rueidis.RedisResult, closing bool) error {
 	if err := res.NonRedisError(); err != nil {
 		return d.unanswered(ctx, err, closing)
@@ -35,9 +35,9 @@ func (d *rueidisDriver) unanswered(ctx context.Context, err error, closing bool)
 	}
 	permanent := false
 	if errors.Is(err, rueidis.ErrClosing) {
-		// What is in flight when the client is closed, or leaves a server that is no longer the
-		// master, gets it too. So the first of them proves nothing; a command that is sent after it
-		// goes nowhere. In a cluster the next one may be of another node that the client leaves.
+		// Commands in flight get it too, when the client is closed or leaves a former master. So the
+		// first of them proves nothing; a command sent after it goes nowhere. In a cluster the next
+		// one may be of another former node.
 		d.closing.Store(true)
 		closed := isClosed(d.clientClosed)
 		notSent = closing && (!d.cluster || closed)
@@ -57,7 +57,7 @@ func (d *rueidisDriver) unanswered(ctx context.Context, err error, closing bool)
 }
 
 // givenUpError is the error of a call whose connection another call or the client gave up. It does
-// not match the error of their context, which a caller would take for its own.
+// not match the error of their context: a caller would take that for its own.
 type givenUpError struct{ err error }
 
 func (e *givenUpError) Error() string { return "rueidis: connection given up: " + e.err.Error() }

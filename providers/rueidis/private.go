@@ -8,17 +8,17 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// This file has every access to unexported parts of the client, as read in rueidis v1.0.79. Where a
-// part is missing, each function returns what it returns for a wrapped client; its comment states
-// the effect. private_test.go names the part if another version has changed it.
+// This file has every access to unexported parts of the client, as read in rueidis v1.0.79. If a
+// part is missing, the client is treated as a wrapped one; the comment of each function states the
+// effect. private_test.go names the part if another version has changed it.
 
-// closedFlag returns the field that Close of client sets to 1: stop of singleClient, clusterClient
-// and sentinelClient. rueidis has no method for it, and returns ErrClosing also when a cluster or
-// Sentinel client leaves a node.
+// closedFlag returns the field stop of client: Close of singleClient, clusterClient and
+// sentinelClient sets it to 1. rueidis has no method for it, and returns ErrClosing also when a
+// cluster or Sentinel client leaves a node.
 //
-// It returns nil for a client with replicas or redirects (standalone). Without it the outcome of the
-// first command after Close is unknown. Later ones count as not sent, except in a cluster, and as
-// refused for good only by a client of one server.
+// It returns nil for a client with replicas or redirects (standalone). Without it the outcome of
+// the first command after Close is unknown. Later ones count as not sent, except in a cluster, and
+// as refused for good only by a client of one server.
 func closedFlag(client rueidis.Client) *uint32 {
 	f := field(client, "stop")
 	if f.Kind() != reflect.Uint32 || !f.CanAddr() {
@@ -27,12 +27,12 @@ func closedFlag(client rueidis.Client) *uint32 {
 	return (*uint32)(unsafe.Pointer(f.UnsafeAddr())) //nolint:gosec // the client itself uses it by atomic
 }
 
-// isClosed reports whether the field that closedFlag returned says that the client is closed.
+// isClosed reports whether flag, of closedFlag, is set.
 func isClosed(flag *uint32) bool { return flag != nil && atomic.LoadUint32(flag) != 0 }
 
 // hasLifetime reports whether client was made with ClientOption.ConnLifetime: hasLftm of
-// singleClient, clusterClient and sentinelClient, and opt of standalone. Such a client sends again
-// what is in flight when a connection expires, retryable or not (client.go: errConnExpired).
+// singleClient, clusterClient and sentinelClient, and opt of standalone. When a connection expires,
+// such a client resends the commands in flight, retryable or not (client.go: errConnExpired).
 //
 // Without these fields New accepts such a client.
 func hasLifetime(client rueidis.Client) bool {
@@ -48,11 +48,11 @@ func hasLifetime(client rueidis.Client) bool {
 }
 
 // asksContext reports whether client is of a type of rueidis itself: those call Err of a context
-// right before they send (pipe.go: pipe.Do, pipe.DoMulti). For others a command counts as sent as
-// soon as the client has it, so that its outcome is unknown if ctx ends while the client connects.
+// right before they send (pipe.go: pipe.Do, pipe.DoMulti). With others a command counts as sent as
+// soon as the client has it: its outcome is unknown if ctx ends while the client connects.
 //
-// The driver stops relying on it once a reply comes without a call of Err; of the commands that
-// travelled with that one, those whose callers had left were wrongly reported as not sent.
+// If a reply comes without a call of Err, the driver relies on it no longer. In that flight,
+// commands of callers that had left were wrongly reported as not sent.
 func asksContext(client rueidis.Client) bool { return isOwn(reflect.Indirect(reflect.ValueOf(client))) }
 
 // field returns a field of a client of rueidis' own types, and otherwise an invalid Value.

@@ -33,18 +33,17 @@ type rueidisDriver struct {
 
 var _ driver.Driver = (*rueidisDriver)(nil)
 
-// New makes a driver over client, which stays the caller's: Close does not close it, and it must
-// live longer than the driver.
+// New makes a driver over client. The client stays the caller's: Close does not close it, and it
+// must live longer than the driver.
 //
-// A nil client, also a nil pointer in the interface, and one that was made with
-// ClientOption.ConnLifetime is a [driver.InvalidError].
+// A nil client, also a nil pointer in the interface, and one with ClientOption.ConnLifetime is a
+// [driver.InvalidError].
 //
-// Commands of callers that come at the same time travel together, up to 32 in one DoMulti.
+// Commands that come at the same time travel together, up to 32 in one DoMulti.
 func New(client rueidis.Client) (driver.Driver, error) { return newDriver(client, false) }
 
-// NewUnpipelined is New for a driver that sends each command by itself, by Do. It
-// is for a wrapped client, or a proxy, that must see single commands. With many callers at once the
-// driver is slower.
+// NewUnpipelined is New with each command sent by itself, by Do: for a wrapped client, or a proxy,
+// that must see single commands. With many callers at once the driver is slower.
 func NewUnpipelined(client rueidis.Client) (driver.Driver, error) { return newDriver(client, true) }
 
 func newDriver(client rueidis.Client, single bool) (driver.Driver, error) {
@@ -68,7 +67,7 @@ func newDriver(client rueidis.Client, single bool) (driver.Driver, error) {
 	return d, nil
 }
 
-// info is what Info returns until stale.
+// info is returned by Info until stale.
 type info struct {
 	driver.Info
 	stale time.Time

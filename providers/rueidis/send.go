@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// pooledTimeout bounds what has a connection for itself: one of the pool, where the client has no
-// timeout, or one that nobody else uses at the moment.
+// pooledTimeout bounds the use of a connection by one flight: of the pool, whose calls have no
+// timeout of the client, or of an otherwise idle shared one.
 const pooledTimeout = 10 * time.Second
 
 // isDirect implements adapter.Client.
@@ -28,8 +28,8 @@ func (n *node) sendDirect(ctx context.Context, c *adapter.Command) {
 		return
 	}
 	if driver.Cancellable(ctx) {
-		// A lone command with a deadline is read under that alone, and would not notice a
-		// cancellation before; without one it is pipelined, and ends with Done.
+		// The client reads the reply to a lone command with a deadline under the deadline alone, and
+		// would not notice a cancellation; without one it pipelines, and returns with Done.
 		ctx = undated{ctx}
 	}
 	closing, sent := n.d.closing.Load(), n.now()
@@ -93,8 +93,8 @@ func (n *node) sendShared(ctx context.Context, commands []*adapter.Command) {
 	n.observe(f.sent, replied)
 }
 
-// exchange sends those of commands that are not abandoned, and reports whether the last one was
-// replied to. blocking: over a connection that they have for themselves.
+// exchange sends the commands, except abandoned ones, and reports whether the last one was replied
+// to. blocking: over a connection of their own.
 func (n *node) exchange(ctx *sending, commands []*adapter.Command, blocking bool) (replied bool) {
 	for {
 		ctx.commands, ctx.refused, ctx.begun = ctx.commands[:0], false, !n.d.asks.Load()
@@ -116,7 +116,7 @@ func (n *node) exchange(ctx *sending, commands []*adapter.Command, blocking bool
 		closing := n.d.closing.Load()
 		results := n.d.do(ctx, cmds)
 		if ctx.refused {
-			continue // without those that were abandoned
+			continue // without the abandoned ones
 		}
 		for i, c := range ctx.commands {
 			n.d.answer(ctx, c, results[i], closing)
@@ -136,7 +136,7 @@ func (d *rueidisDriver) do(ctx context.Context, cmds rueidis.Commands) []rueidis
 	return d.client.DoMulti(ctx, cmds...)
 }
 
-// answer records what became of c.
+// answer records the outcome of c.
 func (d *rueidisDriver) answer(ctx context.Context, c *adapter.Command, res rueidis.RedisResult, closing bool) {
 	if err := d.outcome(ctx, res, closing); err != nil {
 		c.Answer(nil, err)
@@ -149,10 +149,9 @@ func (d *rueidisDriver) answer(ctx context.Context, c *adapter.Command, res ruei
 	c.Answer(v, err)
 }
 
-// sendPooled sends commands over a connection of the pool, and frees their place. A cluster
-// client gets one by one, each over a connection of its own: it panics where it is to follow ASK
-// with several (v1.0.79: mux.DoMulti marks its ASKING as blocking, and askingMulti does not know it
-// again).
+// sendPooled sends commands over a connection of the pool, and frees their place. A cluster client
+// gets one by one, each over a connection of its own: it panics if it must follow ASK with several
+// (v1.0.79: mux.DoMulti marks its ASKING as blocking, and askingMulti does not know it again).
 func (n *node) sendPooled(ctx context.Context, commands []*adapter.Command, place chan struct{}) {
 	defer func() { <-place }()
 	if !n.d.cluster || len(commands) == 1 {
@@ -166,7 +165,7 @@ func (n *node) sendPooled(ctx context.Context, commands []*adapter.Command, plac
 	wg.Wait()
 }
 
-// sendOwn sends commands over a connection that they have for themselves.
+// sendOwn sends commands over a connection of their own.
 func (n *node) sendOwn(ctx context.Context, commands []*adapter.Command) {
 	latest := time.Now().Add(pooledTimeout)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(latest) {
@@ -179,9 +178,8 @@ func (n *node) sendOwn(ctx context.Context, commands []*adapter.Command) {
 // so many reach every one of a few.
 const pings = 64
 
-// probe finds out whether the shared connections of n reply. It stands for a direct command that
-// was sent at sent and got no reply, since the client does not report it when it comes later. A
-// connection replies in order.
+// probe finds out whether the shared connections of n reply. It stands for a direct command sent at
+// sent without a reply: the client does not report a late one. A connection replies in order.
 func (n *node) probe(sent time.Duration) {
 	f := n.beginProbe(sent)
 	if f == nil {
@@ -240,17 +238,17 @@ type undated struct{ context.Context }
 // Deadline implements context.Context.
 func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// sending is the context of commands that travel together. On a shared connection it does not end
-// once they are on their way, so that the client returns when the replies come or the connection
-// breaks, and not when callers leave.
+// sending is the context of a flight. On a shared connection it does not end once the commands are
+// on their way: the client returns when the replies come or the connection breaks, and not when
+// callers leave.
 //
 // A client of rueidis itself calls Err right before it sends, once it has a connection. If a caller
 // has left by then, Err returns an error, and nothing is sent; otherwise all commands begin. A
 // wrapper may call Err of a context of its own instead.
 //
-// The client sends with a deadline in this goroutine, and closes the connection after the deadline,
-// so that is as far away as its own timeout. Without a deadline it would turn the connection to
-// pipelining for good.
+// With a deadline the client sends in this goroutine, and closes the connection after the deadline:
+// it is as far away as the client's own timeout. Without one the client would turn the connection
+// to pipelining for good.
 type sending struct {
 	context.Context
 	over     <-chan struct{}

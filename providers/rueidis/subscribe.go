@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// feed is one dedicated connection in subscriber state. Only run sends on it, so that nobody else
-// waits for the server.
+// feed is one dedicated connection in subscriber state. Only run sends on it: nobody else waits for
+// the server.
 type feed struct {
 	client  rueidis.Client
 	sharded bool
@@ -29,13 +29,13 @@ type feed struct {
 	ordered chan struct{}
 }
 
-// order is a command, and what reports its answer.
+// order is a command, and the event of its answer.
 type order struct {
 	cmd    rueidis.Completed
 	answer adapter.Event
 }
 
-// open implements what adapter.NewHub wants.
+// open opens a feed for adapter.NewHub.
 func (d *rueidisDriver) open(ctx context.Context) (adapter.Feed, error) {
 	return dialFeed(ctx, d.client, false)
 }
@@ -61,7 +61,7 @@ func (d *rueidisDriver) shards(t *adapter.Topology) adapter.Shards {
 }
 
 // askSlots asks one node after the other until one answers. The end of ctx does not cut a question
-// short, so that Close waits for it: a client that is closed while it dials keeps the connection.
+// short, and Close waits for it: if it is closed while it dials, a client keeps the connection.
 func (d *rueidisDriver) askSlots(ctx context.Context) (adapter.Slots, error) {
 	for _, client := range d.client.Nodes() {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -101,7 +101,7 @@ func dialFeed(ctx context.Context, client rueidis.Client, sharded bool) (adapter
 }
 
 // run owns the connection, from dialing it to giving it back to the pool. It closes it first: with
-// RESP2 the pool would not notice that the half with the subscriptions is broken.
+// RESP2 the pool would not notice a broken half with the subscriptions.
 func (f *feed) run(connected chan<- error) {
 	conn, _ := f.client.Dedicate() // dials, however long it takes; a cluster client waits for the first command
 	defer conn.Close()
@@ -118,7 +118,7 @@ func (f *feed) run(connected chan<- error) {
 	})
 	err := conn.Do(f.ctx, conn.B().Arbitrary("PING").Build()).NonRedisError()
 	select {
-	case err = <-f.gone: // RESP2 has a second connection for subscriptions, of which the ping knows nothing
+	case err = <-f.gone: // with RESP2 subscriptions have a second connection, unknown to the ping
 	default:
 	}
 	if connected <- err; err != nil {
@@ -199,7 +199,7 @@ func (f *feed) Next() (adapter.Event, error) {
 	case err = <-f.failed:
 	case <-f.ctx.Done():
 	}
-	if end := f.ctx.Err(); end != nil { // the client's own words for that are many
+	if end := f.ctx.Err(); end != nil { // the client has many errors for it
 		return adapter.Event{}, end
 	}
 	return adapter.Event{}, subscriberError(err)
@@ -211,7 +211,7 @@ func (f *feed) Close() error {
 	return nil
 }
 
-// subscriberError gives an error reply its type, and an error to a connection that went without.
+// subscriberError gives an error reply its type, and returns errGone for no error.
 func subscriberError(err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		return adapter.NewServerError(reply.Error(), reply)

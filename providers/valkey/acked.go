@@ -15,8 +15,8 @@ import (
 // maxRedirects is how many redirections are followed for a script with a WAIT.
 const maxRedirects = 5
 
-// sendPair sends a script and the WAIT behind it, over a connection that they have for themselves:
-// on a shared one WAIT would keep everybody else waiting.
+// sendPair sends a script and the WAIT behind it over a connection of their own: on a shared one
+// WAIT would keep everybody else waiting.
 func (n *node) sendPair(ctx context.Context, c *adapter.Command) {
 	cmds, err := n.d.pair(c, false)
 	if err != nil || !c.Begin() {
@@ -59,15 +59,15 @@ func (d *valkeyDriver) pair(c *adapter.Command, asking bool) (valkey.Commands, e
 	return valkey.Commands{script, wait}, nil
 }
 
-// exchange sends c and its WAIT to the node of its key, and follows MOVED and ASK of a cluster, which prove that
-// the script did not run. A cluster client's own DoMulti would follow them with the script alone,
-// and take the WAIT's answer from the wrong node; a dedicated one follows nothing.
+// exchange sends c and its WAIT to the node of its key, and follows MOVED and ASK of a cluster:
+// they prove that the script did not run. A cluster client's own DoMulti would follow them with the
+// script alone, and take the WAIT's answer from the wrong node; a dedicated one follows nothing.
 func (d *valkeyDriver) exchange(ctx context.Context, c *adapter.Command, cmds valkey.Commands) answers {
 	if !d.cluster {
 		return last(d.client.DoMulti(ctx, cmds...))
 	}
 	var r answers
-	_ = d.client.Dedicated(func(conn valkey.DedicatedClient) error { // it returns what we do
+	_ = d.client.Dedicated(func(conn valkey.DedicatedClient) error { // it returns our nil
 		if r = last(conn.DoMulti(ctx, cmds...)); r.script.NonValkeyError() != nil || r.wait.NonValkeyError() != nil {
 			conn.Close() // a late answer would be the next command's
 		}
@@ -95,7 +95,7 @@ func (d *valkeyDriver) exchange(ctx context.Context, c *adapter.Command, cmds va
 	return r
 }
 
-// clientOf is a client of the one node at addr; nil where the cluster client does not come to know
+// clientOf returns a client of the node at addr; nil if the cluster client does not come to know
 // it.
 func (d *valkeyDriver) clientOf(ctx context.Context, addr string, c *adapter.Command) valkey.Client {
 	if n := d.client.Nodes()[addr]; n != nil {

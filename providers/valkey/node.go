@@ -14,8 +14,8 @@ import (
 )
 
 // How many flights may be under way at one node. Those on shared connections have 896 commands at
-// most, which leaves room in the client's queue of 1024 for each connection: while that is full, the
-// client does not look at ctx.
+// most. That leaves room in the client's queue of 1024 for each connection: while a queue is full,
+// the client does not look at ctx.
 const (
 	maxSingle = 896 // on shared connections, with one command each
 	maxShared = maxSingle / 32
@@ -23,7 +23,7 @@ const (
 	reserved  = 2 // more pooled ones, if they are urgent
 )
 
-// node is what the driver knows of one server: a master of a cluster, or the only one.
+// node is the state of one server: a master of a cluster, or the only one.
 type node struct {
 	d     *valkeyDriver
 	start time.Time // all times below are since then
@@ -32,13 +32,13 @@ type node struct {
 	replied, newest atomic.Int64 // see overdue
 	shared          atomic.Int32 // flights on shared connections, no more than maxShared
 	maxShared       int32
-	// pool has an item for each flight on a connection of the client's pool. reserve has those of
-	// urgent ones beyond that.
+	// pool has an item for each flight on a connection of the client's pool, reserve for each further
+	// urgent one.
 	pool, reserve chan struct{}
 
 	mu         sync.Mutex
-	flights    map[context.Context]*flight // on shared connections, by what they are sent under
-	unanswered list.List                   // of *flight: those that a caller has left, and a probe
+	flights    map[context.Context]*flight // on shared connections, by the context of Send
+	unanswered list.List                   // of *flight: those left by a caller, and a probe
 	oldest     atomic.Int64                // when the first of them was sent; 0 if there is none
 	probing    bool
 	closing    bool // nobody waits for late replies any more
@@ -69,7 +69,7 @@ func (n *node) now() time.Duration { return n.at(time.Now()) }
 // at returns a time as the time since start, never zero.
 func (n *node) at(t time.Time) time.Duration { return t.Sub(n.start) + 1 }
 
-// route returns the route for commands that are sent now.
+// route returns the present route for commands.
 func (n *node) route(ctx context.Context) route {
 	now := time.Now()
 	c := condition{urgent: driver.Urgent(ctx), cluster: n.d.cluster, warm: n.replies.Load() >= warm}
@@ -83,7 +83,7 @@ func (n *node) route(ctx context.Context) route {
 	return choose(c)
 }
 
-// observe notes whether what was sent at sent on a shared connection got a reply.
+// observe records whether commands sent at sent on a shared connection got a reply.
 func (n *node) observe(sent time.Duration, reply bool) {
 	if !reply {
 		n.replies.Store(0)
@@ -94,21 +94,21 @@ func (n *node) observe(sent time.Duration, reply bool) {
 	}
 	n.replied.Store(int64(n.now()))
 	if newest := n.newest.Load(); int64(sent) > newest {
-		n.newest.CompareAndSwap(newest, int64(sent)) // where another is faster, its time does as well
+		n.newest.CompareAndSwap(newest, int64(sent)) // if another was faster, its time does as well
 	}
 }
 
-// flight is what is sent together on a shared connection, or a probe.
+// flight is a round trip on a shared connection, or a probe.
 type flight struct {
 	node    *node
-	sending context.Context //nolint:containedctx // what it is sent under; ends if all callers have left; nil: a probe
+	sending context.Context //nolint:containedctx // of Send; ends if all callers have left; nil: a probe
 	sent    time.Duration
 	over    chan struct{} // ends its context
 	ended   bool          // over is closed, or there are replies
 	place   *list.Element // in node.unanswered, once a caller has left
 }
 
-// begin notes that f is sent under the context sending.
+// begin adds f, sent under the context sending.
 func (n *node) begin(sending context.Context, f *flight) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,7 +141,7 @@ func (f *flight) endUnwanted() {
 	}
 }
 
-// landed notes that f, which was sent under the context sending, has replies or never will.
+// landed removes f, sent under the context sending: it has replies or never will.
 func (n *node) landed(sending context.Context, f *flight) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -149,7 +149,7 @@ func (n *node) landed(sending context.Context, f *flight) {
 	n.forget(f)
 }
 
-// forget notes that f is answered, or never will be. The mutex is held.
+// forget removes f from the unanswered flights. The mutex is held.
 func (n *node) forget(f *flight) {
 	f.ended = true
 	if f.place != nil {
@@ -158,7 +158,7 @@ func (n *node) forget(f *flight) {
 	}
 }
 
-// close ends the flights that all callers have left, and from now on each that the last one leaves.
+// close ends flights without callers: at once, and later each when its last caller leaves.
 func (n *node) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -177,8 +177,8 @@ func (n *node) age() {
 	n.oldest.Store(int64(oldest))
 }
 
-// beginProbe returns the flight of a probe, which stands for a direct command that was sent at sent
-// and got no reply; nil if a probe is under way.
+// beginProbe returns the flight of a probe. It stands for a direct command sent at sent without a
+// reply. nil: a probe is under way.
 func (n *node) beginProbe(sent time.Duration) *flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()

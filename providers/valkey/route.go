@@ -10,21 +10,22 @@ type route uint8
 const (
 	// direct: over a shared connection of the client, in the caller's goroutine.
 	direct route = iota
-	// detached: over a shared connection, in another goroutine than the caller's. A client that
-	// connects does not look at ctx, and one call waits for what another dials under a ctx of its
-	// own. The late reply is reported, if a caller leaves.
+	// detached: over a shared connection, in another goroutine than the caller's. While it connects,
+	// a client does not look at ctx, and a call may wait for another's dial. The late reply is
+	// reported, if a caller leaves.
 	detached
-	// pooled: over a connection of the client's pool that the commands have for themselves, and that
-	// the client closes if it gets no reply.
+	// pooled: over a connection of the client's pool for these commands alone. The client closes it
+	// if it gets no reply.
 	pooled
 	// spare: pooled if there is room at once, else detached.
 	spare
 )
 
 const (
-	// warm is how many replies in a row make it likely that all shared connections work.
+	// warm is the number of replies in a row from which all shared connections probably work.
 	warm = 64
-	// hurry is how soon the ctx of a command ends whose caller is likely to leave before the reply.
+	// hurry is the rest of a ctx below which a command is sent detached: its caller may leave before
+	// the reply.
 	hurry = time.Second
 	// doubt is how long a shared connection may be silent before a free connection of the pool is
 	// used.
@@ -35,7 +36,7 @@ const (
 	urgentSilence = 200 * time.Millisecond
 )
 
-// condition is what decides on the route of a command.
+// condition decides on the route of a command.
 type condition struct {
 	urgent  bool          // the command keeps or ends a hold
 	cluster bool          // the client may have to connect to a node for any command
@@ -44,8 +45,8 @@ type condition struct {
 	overdue time.Duration // for how long a shared connection of the node has been silent
 }
 
-// choose returns the route for a command. What is sent on a dead shared connection is lost until
-// the client's own ping has failed, so a silent one is avoided.
+// choose returns the route for a command. Commands on a dead shared connection are lost until the
+// client's own ping has failed, so a silent one is avoided.
 func choose(c condition) route {
 	limit := silence
 	if c.urgent {
@@ -63,9 +64,9 @@ func choose(c condition) route {
 	}
 }
 
-// overdue returns for how long a command without a reply shows that its connection is silent. The
-// command was sent at sent, the last reply to any command of the node came at replied, and of the
-// commands with a reply the latest was sent at newest. All are times since the same moment.
+// overdue returns for how long a connection has been silent, as a command without a reply shows.
+// The command was sent at sent, the last reply to any command of the node came at replied, and of
+// the commands with a reply the latest was sent at newest. All are times since the same moment.
 //
 // A connection replies in order. A reply to an earlier command shows that the server is on its way
 // to this one. A reply to a later command came over another connection and shows nothing.
