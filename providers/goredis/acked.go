@@ -17,37 +17,37 @@ import (
 // maxRedirects is how many redirections are followed for a script with a WAIT.
 const maxRedirects = 5
 
-// node is where a pipeline goes to, on one connection: one server.
+// node is one server: its pipelines go over one connection.
 type node interface{ Pipeline() redis.Pipeliner }
 
 // sendPair sends a script and the WAIT behind it in one pipeline. Of a cluster client or a Ring it
 // takes the node of the first key by itself: in a pipeline of theirs a WAIT, which has no key, may
 // go elsewhere.
 //
-// A client of a type of your own must show that it is one server (Conn), a cluster (MasterForKey)
-// or a Ring (GetShardClientForKey), as one does that embeds the client; else the error matches
-// errors.ErrUnsupported. Of such a type that is one server, ReadTimeout must be more than the
-// timeout of the WAIT; elsewhere it is prolonged.
+// A client of a type of your own must have the method of one server (Conn), a cluster
+// (MasterForKey) or a Ring (GetShardClientForKey), as a type that embeds the client has; else the
+// error matches errors.ErrUnsupported. With Conn, its ReadTimeout must be more than the timeout of
+// the WAIT; elsewhere it is prolonged.
 func (d *goredisDriver) sendPair(ctx context.Context, of *adapter.Command) {
 	p := d.pair(ctx, of)
 	of.Answer(p.reply, d.unanswered(p.err))
 	of.AnswerWait(p.acked, p.waitErr)
 }
 
-// pair is what a script and the WAIT behind it were answered.
+// pair has the answers to a script and to the WAIT behind it.
 type pair struct {
 	reply, acked any
 	err, waitErr error
 }
 
-// masters is what *redis.ClusterClient has.
+// masters is implemented by *redis.ClusterClient.
 type masters interface {
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 	ForEachMaster(ctx context.Context, visit func(context.Context, *redis.Client) error) error
 }
 
 // pair sends a script and a WAIT to the node of the script's key. In a cluster it follows MOVED and
-// ASK, which prove that the script did not run; what WAIT said then is of no account.
+// ASK, since they prove that the script did not run, and ignores the answer to that WAIT.
 func (d *goredisDriver) pair(ctx context.Context, of *adapter.Command) pair {
 	switch c := d.client.(type) {
 	case masters:
@@ -99,7 +99,7 @@ func redirect(err error) string {
 // named finds the master at addr; it asks the cluster anew for its masters. nil: there is none.
 func named(ctx context.Context, c masters, addr string) (found *redis.Client) {
 	visited := make(chan *redis.Client, 1)
-	_ = c.ForEachMaster(ctx, func(_ context.Context, n *redis.Client) error { // what it cannot reach, it does not name
+	_ = c.ForEachMaster(ctx, func(_ context.Context, n *redis.Client) error { // unreachable ones are left out
 		if n.Options().Addr == addr {
 			select {
 			case visited <- n:
@@ -118,7 +118,7 @@ func named(ctx context.Context, c masters, addr string) (found *redis.Client) {
 // exchange sends a script and a WAIT in one pipeline to one server.
 func exchange(ctx context.Context, n node, asking bool, of *adapter.Command) (p pair) {
 	if c, ok := n.(*redis.Client); ok {
-		// Its ReadTimeout would make of a WAIT that is long a lost reply.
+		// Its ReadTimeout would make a long WAIT a lost reply.
 		ms, _ := strconv.Atoi(of.Wait[1])
 		timeout := time.Duration(ms) * time.Millisecond
 		if read := c.Options().ReadTimeout; read > 0 && read < 2*timeout {
@@ -139,8 +139,8 @@ func exchange(ctx context.Context, n node, asking bool, of *adapter.Command) (p 
 	return p
 }
 
-// own is what became of a command of a pipeline whose other one is given. The pipeline's error is
-// that of its first command that failed, or that of all where none has one.
+// own returns the error of c, of a pipeline of two commands. err is the pipeline's: of the first
+// failed command, or of both if neither has one.
 func own(c, other *command, err error) error {
 	if c.Err() == nil && other.Err() == nil {
 		return err

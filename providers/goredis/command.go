@@ -13,18 +13,18 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// command is a command that go-redis sends once, and only if its caller has not left.
+// command is sent by go-redis once, and only if its caller has not left.
 type command struct {
 	redis.Cmd
 	of      *adapter.Command
 	tracked tracked
-	stop    context.CancelFunc // ends the context that c is sent under; nil where that is not needed
-	refusal error              // the error reply that called for stop
+	stop    context.CancelFunc // ends the context of the sending; nil: not needed
+	refusal error              // the error reply that led to stop
 }
 
 var _ redis.Cmder = (*command)(nil)
 
-// newCommand makes of a command what go-redis sends.
+// newCommand wraps a command for go-redis.
 func newCommand(ctx context.Context, of *adapter.Command) *command {
 	i := 1 // EVALSHA digest
 	if of.Words[0] == "SET" {
@@ -39,9 +39,9 @@ func newCommand(ctx context.Context, of *adapter.Command) *command {
 	return c
 }
 
-// tracked is a word of a command, one by which no client finds the server. The client marshals it
-// when it writes the command to a connection that is ready, however often it or a hook looks at the
-// words before. A redis.AutoPipeliner marshals it when it queues the command, which counts as sent
+// tracked is a word of a command, not one by which a client finds the server. The client marshals
+// it when it writes the command to a ready connection, however often it or a hook looks at the
+// words before. A redis.AutoPipeliner marshals it when it queues the command: it counts as sent
 // then.
 type tracked struct {
 	word string
@@ -49,16 +49,16 @@ type tracked struct {
 	cmd  *redis.Cmd // nil: a WAIT
 }
 
-// refused stands for the tracked word of a command that must not be sent. It is no option of SET, no
-// digest, no Lua and no number of replicas: the server replies with an error and executes nothing.
-// To fail instead would fail the commands beside it, and cost the connection.
+// refused takes the place of the tracked word in a command that must not be sent. It is no option
+// of SET, no digest, no Lua and no number of replicas: the server replies with an error and
+// executes nothing. To fail instead would fail the commands beside it, and cost the connection.
 const refused = "-"
 
 // MarshalBinary implements encoding.BinaryMarshaler. It never fails.
 func (t *tracked) MarshalBinary() ([]byte, error) {
 	if t.cmd != nil {
-		// A cluster client that follows MOVED or ASK leaves the redirection in a command whose next reply
-		// is lost, which would say that it was not executed.
+		// When a cluster client follows MOVED or ASK, it leaves the redirection in the command. If the
+		// next reply is lost, that would prove wrongly that nothing ran.
 		t.cmd.SetErr(nil)
 	}
 	if !t.of.Begin() {
@@ -67,10 +67,10 @@ func (t *tracked) MarshalBinary() ([]byte, error) {
 	return []byte(t.word), nil
 }
 
-// String implements fmt.Stringer, for hooks that log the words of a command.
+// String implements fmt.Stringer, for the logs of hooks.
 func (t *tracked) String() string { return t.word }
 
-// NoRetry implements redis.Cmder: a command whose reply is lost is not sent again. MOVED and ASK
+// NoRetry implements redis.Cmder: after a lost reply the command is not sent again. MOVED and ASK
 // are still followed.
 func (c *command) NoRetry() bool { return true }
 
@@ -98,7 +98,7 @@ func (d *goredisDriver) send(ctx context.Context, commands []*adapter.Command) {
 
 func (d *goredisDriver) sendOne(ctx context.Context, of *adapter.Command) {
 	cmd, sending := newCommand(ctx, of), ctx
-	if _, single := d.client.(*redis.Client); !single { // that always obeys NoRetry
+	if _, single := d.client.(*redis.Client); !single { // it always obeys NoRetry
 		sending, cmd.stop = stoppable(ctx)
 		defer cmd.stop()
 	}
@@ -132,15 +132,15 @@ func (d *goredisDriver) sendMany(ctx context.Context, commands []*adapter.Comman
 	}
 }
 
-// answer records what became of cmd, given the client's error.
+// answer records the outcome of cmd, given the client's error.
 func (d *goredisDriver) answer(ctx context.Context, cmd *command, err error) {
 	v, err := cmd.reply(ctx, err)
 	cmd.of.Answer(v, d.unanswered(err))
 }
 
 // unanswered returns err, as final if the client is closed. If err is not the server's, it makes a
-// cluster client ask for the nodes anew in the background: after the death of a master it would
-// otherwise send what must not be repeated to the dead one, for its ClusterStateReloadInterval of a
+// cluster client ask for the nodes anew in the background: otherwise, after the death of a master,
+// it would send commands with NoRetry to the dead one for its ClusterStateReloadInterval of a
 // minute.
 func (d *goredisDriver) unanswered(err error) error {
 	if err == nil || driver.CodeOf(err) != "" || errors.Is(err, context.Canceled) {
@@ -155,9 +155,9 @@ func (d *goredisDriver) unanswered(err error) error {
 	return err
 }
 
-// clientClosed reports whether the client is closed, given that a command has failed with
-// redis.ErrClosed. A Ring and a cluster client also close the clients of nodes that they no longer
-// need, under commands that are on their way there.
+// clientClosed reports whether the client is closed, after a command has failed with
+// redis.ErrClosed. A Ring and a cluster client also close the clients of former nodes, under
+// commands on their way there.
 func (d *goredisDriver) clientClosed() bool {
 	switch c := d.client.(type) {
 	case interface {
@@ -178,7 +178,7 @@ func (d *goredisDriver) clientClosed() bool {
 	return true
 }
 
-// stoppable returns a context that ends with ctx, or before.
+// stoppable returns a context under ctx, and a function to end it before.
 func stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok && !driver.Cancellable(ctx) {
 		// over a driver.Bounded, WithCancel costs a goroutine
@@ -202,7 +202,7 @@ func (c *command) reply(ctx context.Context, err error) (any, error) {
 	return nil, errNoReply
 }
 
-// classify returns err as an error of package driver that wraps the client's.
+// classify returns err as an error of package driver, over the client's.
 func classify(ctx context.Context, err error) error {
 	var reply redis.Error
 	var slow interface{ Timeout() bool }
@@ -210,7 +210,7 @@ func classify(ctx context.Context, err error) error {
 	case errors.As(err, &reply):
 		err = adapter.NewServerError(reply.Error(), err)
 	case adapter.Ended(ctx) != nil && !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &slow) && slow.Timeout():
-		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the client's i/o timeout does not say whose it was
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the client's i/o timeout may be ctx's
 	}
 	if adapter.DialFailed(err) || errors.Is(err, redis.ErrClosed) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {

@@ -14,11 +14,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dials is a hook that keeps the error of the latest dial of a client. The client dials several
-// times, with pauses between, while a caller waits, and does not tell a caller that leaves.
+// dials is a hook for the error of a client's latest dial. While a caller waits, the client dials
+// several times, with pauses between, and does not report their errors when the caller leaves.
 type dials struct{ failed atomic.Pointer[dialFailure] }
 
-// dialFailure is a dial that failed.
+// dialFailure is a failed dial.
 type dialFailure struct {
 	err error
 	at  time.Time
@@ -33,8 +33,8 @@ var dialsOf = struct {
 	byClient map[weak.Pointer[redis.Client]]*dials
 }{byClient: map[weak.Pointer[redis.Client]]*dials{}}
 
-// newDials returns the hook of client, which is added unless it is there. It is nil for a client of
-// several servers, whose hooks do not see the dials.
+// newDials returns the hook of client, and adds it unless it is there. It is nil for a client of
+// several servers: its hooks do not see the dials.
 func newDials(client redis.UniversalClient) *dials {
 	c, ok := client.(*redis.Client)
 	if !ok {
@@ -79,8 +79,8 @@ func (*dials) ProcessHook(redis.ProcessHook) redis.ProcessHook { return nil }
 // ProcessPipelineHook implements redis.Hook.
 func (*dials) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook { return nil }
 
-// explain adds to err, of a call that began at the time began and left without having sent
-// anything, the error of the latest dial if that failed since.
+// explain adds the error of the latest dial to err, if the dial failed after began. err is of a
+// call that began then and left without having sent anything.
 func (d *dials) explain(err error, began time.Time) error {
 	if d == nil {
 		return err

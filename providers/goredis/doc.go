@@ -11,25 +11,25 @@
 //     reply, and then find its own lock.)
 //   - A call returns soon after its context ends: while it waits for a connection of the pool,
 //     while the client dials or logs in, and while a reply is awaited.
-//   - Commands of callers that come while others are under way travel together, up to 32 in one
-//     pipeline: a flight. Each caller has its own context, outcome and late reply. A lone command goes
-//     by itself and at once. NewUnpipelined makes a driver that sends each by itself.
+//   - Commands that come while others are under way travel together, up to 32 in one pipeline: a
+//     flight. Each caller has its own context, outcome and late reply. A lone command goes by
+//     itself and at once. The driver of NewUnpipelined sends each by itself.
 //   - An error matches driver.ErrNotSent if the command never left: the client could not dial or
 //     log in, its pool was exhausted, it was closed, or the context ended before the command was
-//     written, also while the client was dialing. A command that a redis.AutoPipeliner has queued
-//     counts as written. An error reply is a *driver.ServerError. Both wrap the client's error.
+//     written, also while the client was dialing. A command queued by a redis.AutoPipeliner counts
+//     as written. An error reply is a *driver.ServerError. Both wrap the client's error, or
+//     a plain one if that repeats a command's arguments.
 //   - The client is not changed: no option is set, and Close leaves it open. A client of one server
-//     gets one hook, whatever the number of its drivers, which only notes dials that fail: a caller
-//     whose context ends before it has a connection is told why. The client's
-//     hooks see a lone command with the values of its caller's context, and commands that travel
-//     together as a pipeline, with the values of the first one's. One argument (NX, a script's
-//     digest or source, or the first number of a WAIT) has a type with MarshalBinary and String,
-//     from which the driver learns whether the command was sent. A hook that asserts
-//     cmd.Args()[i].(string) panics there: use fmt.Sprint.
-//   - If a caller leaves before its command was written, the client may still write the command, in
-//     a form that the server refuses: that argument is then "-", which is a syntax error in SET, an
-//     unknown digest or a script that does not compile. Nothing is executed. The connection and the
-//     other commands on it are not affected.
+//     gets one hook, whatever the number of its drivers. It only records failed dials, for callers
+//     whose context ends before they have a connection. The client's hooks see a lone command with
+//     the values of its caller's context, and a flight as a pipeline, with the values of the first
+//     one's. One argument (NX, a script's digest or source, or the first number of a WAIT) has a
+//     type with MarshalBinary and String: it shows the driver whether the command was sent. A hook
+//     that asserts cmd.Args()[i].(string) panics there: use fmt.Sprint.
+//   - If a caller leaves before its command was written, the client may still write the command,
+//     but the server refuses it: that argument is then "-", a syntax error in SET, an unknown
+//     digest or no Lua. Nothing is executed. The connection and the other commands on it are not
+//     affected.
 //   - At most as many flights are under way to a server as the client has connections to it
 //     (PoolSize, MaxActiveConns), but at least two; a client that is neither one server, a cluster
 //     nor a Ring gets 64 for each 256 slots. Further calls wait in the driver and fail with
@@ -39,7 +39,7 @@
 //   - All subscriptions share one connection outside the pool. It is dialed for the first
 //     subscription, and again when it breaks; every listener is woken then.
 //   - In a cluster of Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE,
-//     over one more connection to each master that has a channel. It follows its slot to another
+//     over one more connection to each master with a channel. It follows its slot to another
 //     master. While there are subscriptions the client reloads its state every five seconds.
 //
 // # What is not guaranteed
@@ -51,7 +51,7 @@
 //   - A call whose context ends at its deadline alone, more than a second away, may end up to 10 ms
 //     after it.
 //   - If the server has no place for one more client (maxclients), it says so and closes the
-//     connection. go-redis often finds that closed before it reads: then the error is "broken pipe"
+//     connection. go-redis often finds it closed before it reads: then the error is "broken pipe"
 //     or "connection reset".
 //   - Hooks of your own that call next twice, or change keys, do so here too.
 //   - A redis.Ring moves keys to other servers when one is down, so a lock may be held twice. It
@@ -59,19 +59,19 @@
 //   - A script followed by WAIT (MinReplicas) is sent to the node of a cluster or a Ring directly:
 //     hooks of the node see it, those of the cluster client do not. An ASK to a node that has no
 //     slot yet cannot be followed. A client of your own type must have Conn, MasterForKey or
-//     GetShardClientForKey, as it does if it embeds the client's.
+//     GetShardClientForKey, as a type that embeds the client's has.
 //   - ReadTimeout must exceed the ReplicaTimeout of such a script.
 //
 // # Which options to set
 //
 // ContextTimeoutEnabled: true. Without it go-redis waits for a reply until ReadTimeout, whatever
-// the context says, so a lone call needs a goroutine that its caller can leave: about 10 µs on two
-// cores. With it only these calls do: under a context that can be canceled, over a redis.Ring or a
-// client of your own type, and over cluster clients with ReadOnly, RouteByLatency or RouteRandomly.
+// the context says, so a lone call needs a goroutine of its own: about 10 µs on two cores. With it
+// only these calls do: under a cancelable context, over a redis.Ring or a client of your own type,
+// and over cluster clients with ReadOnly, RouteByLatency or RouteRandomly.
 //
-// DialerRetries: 1, if callers have little time. By default go-redis dials five times with pauses of
-// 100 ms before it reports a server that refuses connections. With one dial the error comes at
-// once, and middleware/retry tries again as its policy says.
+// DialerRetries: 1, if callers have little time. By default go-redis dials five times with pauses
+// of 100 ms before it reports refused connections. With one dial the error comes at once, and
+// middleware/retry tries again by its policy.
 //
 // Other options are up to you. MaxRetries has no effect here. Holders and waiters occupy no
 // connection of the pool.

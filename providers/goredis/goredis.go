@@ -19,19 +19,18 @@ type goredisDriver struct {
 
 var _ driver.Driver = (*goredisDriver)(nil)
 
-// New makes a driver over client, which stays the caller's: Close does not close it, and it must
-// live longer than the driver. Set ContextTimeoutEnabled in its options: then most calls need no
-// goroutine.
+// New makes a driver over client. The client stays the caller's: Close does not close it, and it
+// must live longer than the driver. Set ContextTimeoutEnabled in its options: then most calls need
+// no goroutine.
 //
 // A nil client, also a nil pointer in the interface, is a [driver.InvalidError].
 //
-// Commands of callers that come at the same time travel together, up to 32 in one pipeline. The hooks
-// of the client see such a pipeline, with the context values of one of its callers.
+// Commands that come at the same time travel together, up to 32 in one pipeline. The hooks of the
+// client see such a pipeline, with the context values of one of its callers.
 func New(client redis.UniversalClient) (driver.Driver, error) { return newDriver(client, false) }
 
-// NewUnpipelined is New for a driver that sends each command by itself, as the bare client does. It
-// is for a client whose hooks or proxies must see single commands. With many callers at once the
-// driver is slower.
+// NewUnpipelined is New with each command sent by itself, as by the bare client: for hooks or
+// proxies that must see single commands. With many callers at once the driver is slower.
 func NewUnpipelined(client redis.UniversalClient) (driver.Driver, error) {
 	return newDriver(client, true)
 }

@@ -12,17 +12,16 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// unknownPool bounds the flights to each part of a client that reports neither its servers nor its
-// number of connections.
+// unknownPool bounds the flights to each part of a client with unknown servers and connections.
 const unknownPool = 64
 
-// servers holds a pipeline per server, with as many flights as the client has connections. Commands
-// beyond that would wait in the client's queue, where it is not known whether they were sent, and
+// servers holds a pipeline per server, with as many flights as the client has connections. Further
+// commands would wait in the client's queue: it would not be known whether they were sent, and they
 // would stay there when their callers give up.
 type servers struct {
 	client adapter.Client
 	find   func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: it is not known
-	parts  *adapter.SlotPipelines                                       // of what has no server of its own
+	parts  *adapter.SlotPipelines                                       // for keys without a known server
 
 	reached   atomic.Bool // the client knows the nodes, and asks for them anew in the background
 	mu        sync.RWMutex
@@ -72,7 +71,7 @@ func (s *servers) To(key string) *adapter.Pipeline {
 	}
 	client, err := s.find(context.Background(), key)
 	if err != nil {
-		return s.parts.To(key) // the call will find out what is wrong
+		return s.parts.To(key) // the call will return the error
 	}
 	addr := client.Options().Addr
 	s.mu.RLock()

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// ended is a context that has ended. A PubSub that gets it still reads and writes, but cannot dial:
-// reconnecting behind our back would hide that messages were lost.
+// ended is a context that has ended. Under it a PubSub still reads and writes, but cannot dial: to
+// reconnect silently would hide a loss of messages.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -31,7 +31,7 @@ type feed struct {
 	stop    context.CancelFunc
 }
 
-// open implements what adapter.NewHub wants. In a cluster the client dials any node, since messages
+// open opens a feed for adapter.NewHub. In a cluster the client dials any node, since messages
 // reach them all.
 func (d *goredisDriver) open(ctx context.Context) (adapter.Feed, error) {
 	f, err := dialFeed(ctx, d.client.Subscribe(ctx))
@@ -51,7 +51,7 @@ func shards(cluster masters) adapter.Shards {
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
 			stale := reloaded.Before(fresh) || time.Since(reloaded) > stateAge
 			if c, ok := cluster.(interface{ ReloadState(ctx context.Context) }); ok && stale {
-				c.ReloadState(ctx) // in the background; what it changes shows at the next try
+				c.ReloadState(ctx) // in the background; the next try sees the changes
 				reloaded = time.Now()
 			}
 			client, err := cluster.MasterForKey(ctx, channel)
@@ -81,7 +81,7 @@ func shards(cluster masters) adapter.Shards {
 // dialFeed makes a feed of pubsub. UNSUBSCRIBE from nothing makes the client dial now, under ctx;
 // its answer proves the connection. Valkey 8.0 answers with the error NOSUB.
 func dialFeed(ctx context.Context, pubsub *redis.PubSub) (*feed, error) {
-	var over atomic.Bool // for the dialing, or for the one who waited for it: who comes second cleans up
+	var over atomic.Bool // set by the dial and by its caller: the second cleans up
 	finish := func() {
 		if over.Swap(true) {
 			_ = pubsub.Close()
@@ -123,8 +123,7 @@ func (f *feed) Unsubscribe(channel string) error {
 	return f.send(f.pubsub.Unsubscribe, channel)
 }
 
-// send writes a command. Where a PubSub has no connection any more and would dial, Next has found
-// it broken and says why.
+// send writes a command. If a PubSub has lost its connection and would dial, Next reports why.
 func (f *feed) send(command func(context.Context, ...string) error, channel string) error {
 	_, err := adapter.Await(f.ctx, func() (struct{}, error) {
 		err := command(ended, channel)
@@ -136,7 +135,7 @@ func (f *feed) send(command func(context.Context, ...string) error, channel stri
 	return err
 }
 
-// Next implements adapter.Feed. A PubSub keeps a connection on which an error reply came.
+// Next implements adapter.Feed. After an error reply a PubSub keeps the connection.
 func (f *feed) Next() (adapter.Event, error) {
 	for {
 		got, err := adapter.Await(f.ctx, func() (any, error) { return f.pubsub.Receive(ended) })
