@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// prompts reports whether a call may use a connection in its caller's goroutine: there is an idle one
-// of a pool that only hands it out, and it can be closed when ctx ends. Without one the call would
-// dial: redis.DialContext does not tell the TLS handshake of ctx.
+// prompts reports whether a call may use a connection in its caller's goroutine: the pool has an
+// idle one and only hands it out, and it can be closed when ctx ends. Without one the call would
+// dial: redis.DialContext does not pass ctx to the TLS handshake.
 func (d *redigoDriver) prompts(context.Context) bool {
 	return d.inline.Load() && d.prompt.IdleCount() > 0
 }
@@ -30,7 +30,7 @@ func (d *redigoDriver) send(ctx context.Context, commands []*adapter.Command) {
 		}
 		return
 	}
-	defer conn.Close() //nolint:errcheck // what breaks a connection shows in use; then the pool drops it
+	defer conn.Close() //nolint:errcheck // the pool drops a connection once it breaks in use
 	d.exchange(ctx, conn, commands, false)
 }
 
@@ -53,7 +53,7 @@ func (d *redigoDriver) exchange(ctx context.Context, conn redis.Conn, commands [
 		}
 		return
 	}
-	// It reads meanwhile: a server whose replies nobody reads may stop reading.
+	// It reads meanwhile: a server with unread replies may stop reading.
 	var begun []*adapter.Command
 	for _, c := range commands {
 		if c.Begin() {
@@ -64,7 +64,7 @@ func (d *redigoDriver) exchange(ctx context.Context, conn redis.Conn, commands [
 	writing.Go(func() {
 		for _, c := range begun {
 			if write(conn, c) != nil {
-				return // the connection is closed then, so that reading fails as well
+				return // the connection is closed then: reading fails as well
 			}
 		}
 		_ = conn.Flush() // the same
@@ -96,8 +96,8 @@ func write(conn redis.Conn, c *adapter.Command) error {
 	return conn.Send("WAIT", c.Wait[0], c.Wait[1])
 }
 
-// read reads the reply to c, also where that is an error: one that stays behind would be the next
-// command's. It returns an error if the connection is broken.
+// read reads the reply to c, also an error reply: left behind, it would be the next command's. It
+// returns an error if the connection is broken.
 func (d *redigoDriver) read(ctx context.Context, conn redis.Conn, c *adapter.Command) (broken error) {
 	v, err := receive(ctx, conn)
 	c.Answer(v, explain(ctx, err))
@@ -118,7 +118,7 @@ func receive(ctx context.Context, conn redis.Conn) (any, error) {
 	return conn.Receive()
 }
 
-// unavailable is the error of a call for which there is no connection. A closed pool stays closed.
+// unavailable returns the error of a call without a connection. A closed pool stays closed.
 func unavailable(ctx context.Context, err error) error {
 	closed := isClosed(err)
 	err = driver.NotSent(explain(ctx, err))
@@ -152,17 +152,18 @@ func (d *redigoDriver) get(ctx context.Context, key string) (redis.Conn, error) 
 	return conn, nil
 }
 
-// grace is what a read may last longer than ctx. The watcher ends the call; this ends what goes on
-// behind.
+// grace is how much longer than ctx a read may last. The watcher ends the call; grace ends the
+// read.
 const grace = time.Second
 
-// readLimit is never zero: to redigo that is no limit at all.
+// readLimit is never zero: to redigo zero is no limit at all.
 func readLimit(ctx context.Context) (time.Duration, bool) {
 	deadline, ok := ctx.Deadline()
 	return max(time.Until(deadline)+grace, grace), ok
 }
 
-// explain turns an error reply into a *driver.ServerError and adds ctx's error to what ctx ended.
+// explain turns an error reply into a *driver.ServerError, and adds the error of an ended ctx to
+// others.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -182,8 +183,8 @@ func closable(conn redis.Conn) bool {
 	return err == nil
 }
 
-// closeNetwork closes the network connection below a pool's connection while that is in use, which
-// its Close must not do. A receive whose context has ended does so, and nothing else.
+// closeNetwork closes the network connection below a pool's connection in use; Close must not be
+// called then. A receive under an ended context does so, and nothing else.
 func closeNetwork(conn redis.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()

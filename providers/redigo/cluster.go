@@ -15,13 +15,13 @@ import (
 // maxRedirects is how many redirections one command follows.
 const maxRedirects = 5
 
-// cluster is what *redisc.Cluster has and this package needs to follow ASK.
+// cluster has the methods of *redisc.Cluster to follow ASK.
 type cluster interface {
 	EachNode(replicas bool, visit func(addr string, conn redis.Conn) error) error
 	Refresh() error
 }
 
-// binder is what a connection of a cluster has.
+// binder is implemented by the connections of a cluster.
 type binder interface {
 	Bind(keys ...string) error
 }
@@ -33,8 +33,8 @@ func bind(b binder, key string) error {
 	return b.Bind(key)
 }
 
-// sendToCluster is send for a cluster. It follows MOVED and ASK, which prove that a command did not
-// run. Commands that travel together have slots that are probably of one node.
+// sendToCluster is send for a cluster. It follows MOVED and ASK, since they prove that a command
+// did not run. The slots of a flight are probably of one node.
 func (d *redigoDriver) sendToCluster(ctx context.Context, commands []*adapter.Command) {
 	d.send(ctx, commands)
 	for _, c := range commands {
@@ -56,7 +56,7 @@ func (d *redigoDriver) sendToCluster(ctx context.Context, commands []*adapter.Co
 // errVisited ends a walk over the nodes.
 var errVisited = errors.New("visited")
 
-// ask uses a connection of the node that an ASK reply names.
+// ask sends the command to the node named by the ASK reply.
 func (d *redigoDriver) ask(ctx context.Context, asked []*adapter.Command) {
 	c := asked[0]
 	reply, _ := errors.AsType[*driver.ServerError](c.Err())

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// lookEvery is how often a deadlineCloser looks for contexts that ended before their deadlines.
+// lookEvery is how often a deadlineCloser looks for contexts ended before their deadlines.
 const lookEvery = time.Second
 
 // deadlineCloser closes connections at the deadlines of calls, with one timer for all calls of a
-// driver. A context that is not cancellable may still end before: that of commands whose callers have
-// all left. Its connection is closed within lookEvery. The zero deadlineCloser is ready to use.
+// driver. The context of a flight is not cancellable, but ends once all callers have left: its
+// connection is closed within lookEvery. The zero deadlineCloser is ready to use.
 type deadlineCloser struct {
 	mu      sync.Mutex
 	watched map[*watcher]struct{}
@@ -23,12 +23,12 @@ type deadlineCloser struct {
 	alarm   time.Time // when timer fires; zero: it is not set
 }
 
-// watcher closes a connection when ctx ends, so that what reads or writes on it returns.
+// watcher closes a connection when ctx ends, so that reads and writes return.
 type watcher struct {
 	closer *deadlineCloser // for a deadline alone
-	ctx    context.Context //nolint:containedctx // that of closer's watcher
+	ctx    context.Context //nolint:containedctx // set with closer
 	at     time.Time       // when it closes the connection then
-	stop   func() bool     // for a ctx that may end before its deadline
+	stop   func() bool     // for a cancellable ctx
 
 	mu   sync.Mutex
 	conn redis.Conn // nil once over
@@ -82,8 +82,8 @@ func (c *deadlineCloser) remove(w *watcher) bool {
 	return ok
 }
 
-// arm sets the timer to at or the next look, unless it fires sooner: firing for nothing now and then
-// costs less than setting it for each call. mu is held.
+// arm sets the timer to at or the next look, unless it fires sooner: firing for nothing now and
+// then costs less than setting it for each call. mu is held.
 func (c *deadlineCloser) arm(at time.Time) {
 	if !c.alarm.IsZero() && !at.Before(c.alarm) {
 		return
@@ -98,7 +98,7 @@ func (c *deadlineCloser) arm(at time.Time) {
 	c.alarm = now.Add(in)
 }
 
-// tick closes the connections whose time has come, or whose context has ended.
+// tick closes the connections at their deadlines, or of an ended context.
 func (c *deadlineCloser) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package redigo lets Holdfast use github.com/gomodule/redigo: over a *redis.Pool, over a
-// *redisc.Cluster of github.com/mna/redisc, and over Sentinel by a pool that asks for the master.
+// *redisc.Cluster of github.com/mna/redisc, and over Sentinel by a pool with a Dial for the master.
 //
 //	pool := &redis.Pool{
 //		MaxIdle: 16,
@@ -15,13 +15,14 @@
 //
 //   - A command is sent at most once. Only MOVED and ASK of a cluster, and NOSCRIPT, are followed
 //     by another try, since they prove that nothing ran.
-//   - Commands of callers that come while others are under way travel together, up to 32 in one
-//     round trip: a flight. Each caller has its own context, outcome and late reply. A lone command goes
-//     by itself and at once. NewUnpipelined makes a driver that sends each by itself.
-//   - What fails before a command is written matches driver.ErrNotSent: dialing and logging in, an
-//     exhausted or closed pool, a ctx that ended meanwhile. An error reply is a *driver.ServerError
-//     with redis.Error below. Whatever else breaks a connection (EOF, a reset, a timeout) comes as
-//     it is and means that the outcome is unknown.
+//   - Commands that come while others are under way travel together, up to 32 in one round trip: a
+//     flight. Each caller has its own context, outcome and late reply. A lone command goes by
+//     itself and at once. The driver of NewUnpipelined sends each by itself.
+//   - An error before a command is written matches driver.ErrNotSent: of dialing and logging in, of
+//     an exhausted or closed pool, of a ctx that ended meanwhile. An error reply is a
+//     *driver.ServerError with redis.Error below, or with a plain error if that repeats a command's
+//     arguments. After any other error (EOF, a reset, a timeout), which is returned as it is, the
+//     outcome is unknown.
 //   - A call returns soon after its ctx ends, even if redigo or a function of the pool ignores ctx.
 //     The connection of an abandoned call is closed, or kept for up to a second until its reply has
 //     come; it serves no other call before. Such a late reply is available from
@@ -33,28 +34,26 @@
 //     never ends waits at the pool alone.
 //   - A deadline of ctx takes the place of redis.DialReadTimeout.
 //   - The driver has one connection of its own, for all subscriptions, dialed by the pool's
-//     functions and not counted in MaxActive; over a cluster one more for each master that has a
+//     functions and not counted in MaxActive; over a cluster one more for each master with a
 //     channel, see below.
 //
 // Not guaranteed: Info has no address, since a Pool does not report it. Connections must be
 // redigo's own, or wrappers that implement redis.ConnWithTimeout; if they do not implement
-// redis.ConnWithContext too, what was given up lasts until its reply or the deadline of its ctx.
+// redis.ConnWithContext too, an abandoned call lasts until its reply or the deadline of its ctx.
 //
 // # Options of the pool
 //
-//   - MaxIdle is 0 by default, which makes every call dial. Set it to the number of calls that are
-//     usual at once.
+//   - MaxIdle is 0 by default: every call dials. Set it to the usual number of concurrent calls.
 //   - With DialContext and without TestOnBorrow, TestOnBorrowContext, IdleTimeout and
-//     MaxConnLifetime, lone calls run without a goroutine of their own, which saves about a quarter of
+//     MaxConnLifetime, lone calls run without a goroutine of their own: it saves about a quarter of
 //     their time if the server is near. If several goroutines want the last idle connection at
-//     once, one of them may dial under its ctx, which redis.DialContext ignores in the TLS
+//     once, one of them may dial under its ctx, and redis.DialContext ignores that in the TLS
 //     handshake.
-//   - TestOnBorrow or TestOnBorrowContext helps against connections that the server has closed
-//     while they were idle. The first use of such a connection ends in EOF, and the outcome is
-//     unknown: the server may have died before the command or because of it. An IdleTimeout below
-//     the server's timeout helps too.
+//   - TestOnBorrow or TestOnBorrowContext helps if the server closes idle connections. The first
+//     use of such a connection ends in EOF, and the outcome is unknown: the server may have died
+//     before the command or because of it. An IdleTimeout below the server's timeout helps too.
 //   - redis.DialConnectTimeout and redis.DialTLSHandshakeTimeout are 30 s and 10 s by default. A
-//     dial that takes longer than its ctx continues in the background; lower them if that matters.
+//     dial may continue in the background after its ctx; lower them if it matters.
 //     redis.DialContext ignores ctx in the TLS handshake;
 //     redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext) obeys it.
 //
@@ -66,16 +65,15 @@
 //	}
 //	drv, err := redigo.New(cluster) // no redisc.RetryConn
 //
-// Scripts go to the node of their first key, and MOVED and ASK are followed. A node that has no
-// slot yet is unknown to redisc until its first slot has moved; until then commands for it fail
-// with an error that matches driver.ErrNotSent. redisc knows no contexts, so every call takes a
-// goroutine; set redis.DialConnectTimeout and redis.DialWriteTimeout, and PoolWaitTime if the pools
-// wait. The driver sends CLUSTER SLOTS every five seconds while it is in use, to distinguish the
-// masters.
+// Scripts go to the node of their first key, and MOVED and ASK are followed. A node without slots
+// is unknown to redisc until its first slot has moved; until then commands for it fail with
+// driver.ErrNotSent. redisc knows no contexts, so every call takes a goroutine; set
+// redis.DialConnectTimeout and redis.DialWriteTimeout, and PoolWaitTime if the pools wait. The
+// driver sends CLUSTER SLOTS every five seconds while it is in use, to distinguish the masters.
 //
-// With Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE at the master that
-// has the slot of its channel, and follows the slot to another master. For that the driver sends
-// CLUSTER MYID on each new connection.
+// With Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE at the master of
+// its channel's slot, and follows the slot to another master. To that end the driver sends CLUSTER
+// MYID on each new connection.
 //
 // # Sentinel
 //
@@ -104,5 +102,5 @@
 // A connection outlives the role of its server. In an ordered failover of Redis 7.0 the old master
 // kept its connections, and accepted writes that were lost, for ten seconds after the Sentinels had
 // named the new one; only then do they close them. MaxConnLifetime of a second or two makes the
-// pool ask again so often. Against what is left, see fencing tokens.
+// pool ask again so often. Against the rest, use fencing tokens.
 package redigo

@@ -17,7 +17,7 @@ type feed struct {
 	sharded bool
 }
 
-// open implements what adapter.NewHub wants.
+// open opens a feed for adapter.NewHub.
 func (d *redigoDriver) open(ctx context.Context) (adapter.Feed, error) {
 	return dialFeed(ctx, false, func() (redis.Conn, error) { return d.dial(ctx) })
 }
@@ -31,7 +31,7 @@ func dialFeed(ctx context.Context, sharded bool, dial func() (redis.Conn, error)
 	return feed{conn, sharded}, nil
 }
 
-// dial opens a connection that no pool manages.
+// dial opens a connection outside the pool.
 func (d *redigoDriver) dial(ctx context.Context) (redis.Conn, error) {
 	switch p := d.pool.(type) {
 	case *redis.Pool:
@@ -68,8 +68,8 @@ func (f feed) send(command, channel string) error {
 	return f.conn.Flush()
 }
 
-// Next implements [adapter.Feed]. No read timeout applies. redigo keeps a connection on which an
-// error reply came.
+// Next implements [adapter.Feed]. No read timeout applies. After an error reply redigo keeps the
+// connection.
 func (f feed) Next() (adapter.Event, error) {
 	for {
 		reply, err := redis.ReceiveWithTimeout(f.conn, 0)
@@ -92,8 +92,8 @@ func (f feed) Next() (adapter.Event, error) {
 	}
 }
 
-// Close implements [adapter.Feed]. What redigo says of a connection that broke before, Next has
-// said.
+// Close implements [adapter.Feed]. It drops redigo's error of a broken connection: Next has
+// returned it.
 func (f feed) Close() error {
 	_ = f.conn.Close()
 	return nil

@@ -1,7 +1,7 @@
 package redigo
 
-// isClosed reports whether err is that of a closed pool, which has no exported value:
-// "redigo: get on closed pool" (redigo v1.9.3, pool.go: Pool.get) or "redisc: closed" (redisc v1.4.0,
+// isClosed reports whether err is a closed pool's, for which no value is exported: "redigo: get on
+// closed pool" (redigo v1.9.3, pool.go: Pool.GetContext) or "redisc: closed" (redisc v1.4.0,
 // cluster.go: Cluster.Close). Such an error is final.
 //
 // With any other text the command counts as not sent, and the caller may try again until its ctx

@@ -11,15 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// Pool is where connections come from. A *redis.Pool is one; so is a *redisc.Cluster of
+// Pool supplies connections. A *redis.Pool is one; so is a *redisc.Cluster of
 // github.com/mna/redisc.
 //
-// Of another type the adapter uses what else it has: GetContext, as *redis.Pool has it; Dial()
-// (redis.Conn, error), as *redisc.Cluster has it, without which Subscribe answers
-// errors.ErrUnsupported; EachNode and Refresh, as *redisc.Cluster has them, which make it a
-// cluster.
+// Of another type the adapter uses further methods: GetContext, as of *redis.Pool; Dial()
+// (redis.Conn, error), as of *redisc.Cluster, or else Subscribe answers errors.ErrUnsupported;
+// EachNode and Refresh, as of *redisc.Cluster: they make it a cluster.
 type Pool interface {
-	// Get returns a connection, which the adapter closes; one with an Err if there is none.
+	// Get returns a connection for the adapter to close; one with an Err if there is none.
 	Get() redis.Conn
 }
 
@@ -30,8 +29,8 @@ type redigoDriver struct {
 	cluster cluster         // pool, if it is one
 	closer  *deadlineCloser // apart: its timer must not keep the driver
 
-	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline
-	// says that a connection taken from it can be closed while in use.
+	// prompt is pool, if it only hands out idle connections. inline is set if a connection taken
+	// from it can be closed while in use.
 	prompt *redis.Pool
 	learn  sync.Once
 	inline atomic.Bool
@@ -39,16 +38,15 @@ type redigoDriver struct {
 
 var _ driver.Driver = (*redigoDriver)(nil)
 
-// New makes a driver over pool, which stays the caller's: neither New nor the driver's Close closes
-// it. New does not dial. A nil pool, and a *redis.Pool without Dial and DialContext, is a
+// New makes a driver over pool. The pool stays the caller's: neither New nor the driver's Close
+// closes it. New does not dial. A nil pool, and a *redis.Pool without Dial and DialContext, is a
 // *driver.InvalidError.
 //
-// Commands of callers that come at the same time travel together, up to 32 over one connection.
+// Commands that come at the same time travel together, up to 32 over one connection.
 func New(pool Pool) (driver.Driver, error) { return newDriver(pool, false) }
 
-// NewUnpipelined is New for a driver that sends each command by itself, as the bare client does. It
-// is for connections that must see single commands. With many callers at once the
-// driver is slower.
+// NewUnpipelined is New with each command sent by itself, as by the bare client: for connections
+// that must see single commands. With many callers at once the driver is slower.
 func NewUnpipelined(pool Pool) (driver.Driver, error) { return newDriver(pool, true) }
 
 func newDriver(pool Pool, single bool) (driver.Driver, error) {
@@ -56,7 +54,7 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")
 	}
 	d := &redigoDriver{pool: pool, closer: new(deadlineCloser)}
-	d.ClientInfo.Client = "redigo" // a Pool does not report where it dials
+	d.ClientInfo.Client = "redigo" // a Pool does not report its address
 	c := adapter.Client{Single: single, Waits: true}
 	if d.cluster, _ = pool.(cluster); d.cluster != nil {
 		c.Connections, c.Send = masterPlaces, d.sendToCluster
@@ -72,8 +70,7 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 			return nil, driver.Invalid("redigo.New pool", "a redis.Pool without Dial and DialContext",
 				"one that has either")
 		}
-		// Taking an idle connection of such a pool neither tests it nor dials in place of one that
-		// is too old.
+		// Such a pool neither tests an idle connection nor dials in place of an old one.
 		if p.DialContext != nil && p.TestOnBorrow == nil && p.TestOnBorrowContext == nil && p.IdleTimeout == 0 &&
 			p.MaxConnLifetime == 0 {
 			d.prompt = p
@@ -83,8 +80,8 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 }
 
 const (
-	// leastPlaces is how many calls are under way at once, at least, where a pool has no MaxActive.
-	// More than MaxIdle of them would dial for each call.
+	// leastPlaces is the minimum number of concurrent calls of a pool without MaxActive. More than
+	// MaxIdle of them dial for each call.
 	leastPlaces = 32
 	// unknownPlaces is how many are for a pool of another type.
 	unknownPlaces = 1024

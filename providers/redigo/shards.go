@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// nodeTimeout is how long a node has to report what it knows of the cluster.
+// nodeTimeout is how long a node has to answer CLUSTER commands.
 const nodeTimeout = time.Second
 
 // shards lets a hub subscribe at the masters of a cluster. Their names are node IDs.
@@ -27,7 +27,7 @@ func (d *redigoDriver) shards(t *adapter.Topology) adapter.Shards {
 	}
 }
 
-// askSlots asks a node of the cluster, since redisc does not export what it knows.
+// askSlots asks a node of the cluster, since redisc does not export its map of the slots.
 func (d *redigoDriver) askSlots(ctx context.Context) (adapter.Slots, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
@@ -35,8 +35,8 @@ func (d *redigoDriver) askSlots(ctx context.Context) (adapter.Slots, error) {
 	return adapter.ParseSlots(reply), err
 }
 
-// dialMaster dials the master that has the slot of channel, as redisc knows it, which may be
-// behind, or take another node that answers: the node says whether it is the one.
+// dialMaster dials the master of channel's slot, as redisc knows it. redisc may be behind, or take
+// another node: the node's ID must be master.
 func (d *redigoDriver) dialMaster(master, channel string) (redis.Conn, error) {
 	dialer, ok := d.pool.(interface{ Dial() (redis.Conn, error) })
 	if !ok {
