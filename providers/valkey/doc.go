@@ -19,9 +19,10 @@
 //   - An error matches driver.ErrNotSent only if the command was not sent: the client could not
 //     connect, the server refused its handshake, no node has the slot, the keys of a script have
 //     several slots, the client was closed before, or ctx had ended. An error reply is a
-//     *driver.ServerError over the *valkey.ValkeyError. After any other error the outcome is
-//     unknown, also after the first ErrClosing: valkey-go returns it for commands in flight too, also
-//     when it leaves a master deposed by Sentinels.
+//     *driver.ServerError over the *valkey.ValkeyError, or over a plain error if that repeats a
+//     command's arguments. After any other error the outcome is unknown, also after the first
+//     ErrClosing: valkey-go returns it for commands in flight too, also when it leaves a master
+//     deposed by Sentinels.
 //   - A call returns soon after its ctx ends, by a deadline or by a cancellation, while the client
 //     is connecting too.
 //   - If its ctx ends within a second, a command is sent from a goroutine of its own: a late reply

@@ -25,9 +25,9 @@ var errSlotMoved = errors.New("driver: the node has given the channel's slot awa
 type Shards struct {
 	// Master returns a name for the master of channel's slot, such as its address. The Hub calls it
 	// from one goroutine at a time, about once a second for each channel. It answers from a map of
-	// the slots in memory, and refreshes that every few seconds in the background.
-	// Only if the map is older than fresh, it asks the cluster at once, or has the client ask. If
-	// the client cannot distinguish masters, the error matches errors.ErrUnsupported.
+	// the slots in memory, and refreshes it every few seconds in the background. Only if the map is
+	// older than fresh, it asks the cluster at once, or has the client ask. If the client cannot
+	// distinguish masters, the error matches errors.ErrUnsupported.
 	Master func(ctx context.Context, channel string, fresh time.Time) (string, error)
 	// Open opens a connection to the master of that name, which has the slot of channel. The Feed
 	// sends SSUBSCRIBE and SUNSUBSCRIBE, and reports every Unsubscribed.
