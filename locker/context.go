@@ -8,16 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// valueAdder returns the function by which Context adds values to its parent, or nil.
-func (l *lockState) valueAdder() func(context.Context) context.Context {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.extra == nil {
-		return nil
-	}
-	return l.extra.addValues
-}
-
 // ContextErr returns ctx.Err() together with ctx's cause, or nil if ctx has not ended. It is for
 // strategies and middleware, as the error of an operation that the end of ctx stopped. The cause
 // matches too (errors.Is), unless it is about another lock or command, such as a [*LostError] or

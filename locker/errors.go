@@ -101,8 +101,8 @@ func (l *lockState) lost(reason string, cause error) error {
 
 // expired returns the error of a lock whose Deadline has passed. The mutex is held.
 func (l *lockState) expired() error {
-	if l.extra != nil && l.extra.cause != nil {
-		return l.lost("its Deadline passed", l.extra.cause)
+	if l.cause != nil {
+		return l.lost("its Deadline passed", l.cause)
 	}
 	var known error
 	if e, ok := lease.Find[lease.Explained](l.hidden.Load().lease); ok {

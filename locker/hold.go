@@ -8,6 +8,29 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
+// Name implements lease.Hold.
+func (l *lockState) Name() string { return l.name }
+
+// TTL implements lease.Hold.
+func (l *lockState) TTL() time.Duration { return l.ttl }
+
+// Owner implements lease.Hold.
+func (l *lockState) Owner() string { return l.facts().Owner }
+
+// Mode implements lease.Hold.
+func (l *lockState) Mode() Mode {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mode
+}
+
+// Deadline implements lease.Hold.
+func (l *lockState) Deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline
+}
+
 // Source implements lease.Hold.
 func (l *lockState) Source() locktrace.Source {
 	if s, ok := lease.Find[lease.Sourced](l.Lease()); ok {
@@ -51,13 +74,12 @@ func (l *lockState) WrapContext(wrap func(context.Context) context.Context) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	extra := l.extras()
-	inner := extra.addValues
+	inner := l.addValues
 	if inner == nil {
-		extra.addValues = wrap
+		l.addValues = wrap
 		return
 	}
-	extra.addValues = func(ctx context.Context) context.Context { return wrap(inner(ctx)) }
+	l.addValues = func(ctx context.Context) context.Context { return wrap(inner(ctx)) }
 }
 
 // Trace implements lease.Hold.
@@ -87,7 +109,7 @@ func (l *lockState) Trace(ctx context.Context, t *locktrace.Trace) {
 
 // Renew implements lease.Hold.
 func (l *lockState) Renew(ctx context.Context) error {
-	return l.do(ctx, "renew", lease.Op{Kind: lease.OpRenew, TTL: l.ttl}, nil, true)
+	return l.do(ctx, lease.Op{Kind: lease.OpRenew, TTL: l.ttl}, nil, true)
 }
 
 // MarkLost implements lease.Hold.
@@ -100,7 +122,7 @@ func (l *lockState) MarkLost(cause error) {
 func (l *lockState) ExplainExpiry(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err == nil && (cause != nil || l.extra != nil) {
-		l.extras().cause = cause
+	if l.err == nil {
+		l.cause = cause
 	}
 }

@@ -54,11 +54,6 @@ type afterDone struct {
 	next   *afterDone
 }
 
-// AfterDone is Lock.AfterDone.
-func (l *lockState) AfterDone(f func(error)) (stop func() bool) {
-	return l.afterDone(&afterDone{f: f})
-}
-
 func (l *lockState) afterDone(entry *afterDone) (stop func() bool) {
 	ended := l.lock()
 	err := l.err
@@ -230,7 +225,7 @@ func (l *lockState) tick() time.Duration { return min(l.left(), min(max(minTick,
 func (l *lockState) ticked() {
 	l.mu.Lock()
 	if l.forgotten() { // before expire: its error gives the cause
-		l.extras().cause = ErrForgotten
+		l.cause = ErrForgotten
 	}
 	ended := l.expire()
 	if l.err == nil && !l.deadline.IsZero() {

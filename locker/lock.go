@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -51,11 +52,26 @@ func (l *Lock) TTL() time.Duration { return l.load().TTL() }
 
 // Handle returns what another process needs to take the hold over ([Resume]). Whoever has the
 // Handle can release the lock.
-func (l *Lock) Handle() Handle { return l.load().Handle() }
+func (l *Lock) Handle() Handle {
+	s := l.load()
+	g := s.facts()
+	if s.valid() {
+		s.handleTaken.Store(true)
+		if t := s.hidden.Load().tokened; t != nil {
+			g.Token = t.Token()
+		}
+	}
+	return NewHandle(g)
+}
 
 // Fence returns the fencing token, which increases from one holder of the name to the next. It is
 // zero if the Request did not ask for one, so that a check like `WHERE fence <= $1` fails closed.
-func (l *Lock) Fence() int64 { return l.load().Fence() }
+func (l *Lock) Fence() int64 {
+	s := l.load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fence
+}
 
 // Deadline returns the time, by the local clock, until which nobody else can hold the lock, under
 // the assumptions of the package comment. A renewal moves it. It is zero if the lease never ends,
@@ -80,7 +96,9 @@ func (l *Lock) Done() <-chan struct{} { return l.load().Done() }
 // If f panics, the other callbacks still run and the release is still sent; then the panic
 // continues in the goroutine that called f. stop removes f, and reports whether f will never run
 // because of it.
-func (l *Lock) AfterDone(f func(error)) (stop func() bool) { return l.load().AfterDone(f) }
+func (l *Lock) AfterDone(f func(error)) (stop func() bool) {
+	return l.load().afterDone(&afterDone{f: f})
+}
 
 // Context returns a copy of parent that ends when the lock ends. Its cause (context.Cause) is what
 // Err returns then. It carries the hold and its owner for this name, and what middleware adds, such
@@ -88,7 +106,10 @@ func (l *Lock) AfterDone(f func(error)) (stop func() bool) { return l.load().Aft
 // acquire of the same lock fails with [ErrNested].
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	s := l.load()
-	if addValues := s.valueAdder(); addValues != nil {
+	s.mu.Lock()
+	addValues := s.addValues
+	s.mu.Unlock()
+	if addValues != nil {
 		parent = addValues(parent)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
@@ -108,7 +129,11 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 //
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the
 // client's.
-func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error { return l.load().renew(ctx, ttl) }
+func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
+	s := l.load()
+	op := lease.Op{Kind: lease.OpRenew, TTL: cmp.Or(ttl, s.ttl)}
+	return s.do(ctx, op, validateTTL("Lock.Renew ttl", ttl), false)
+}
 
 // Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
 // From the call on, nobody may rely on the exclusive hold. Conversions of one Lock run one at a
@@ -116,14 +141,18 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error { return l.lo
 //
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode is Shared from then on, but others may
 // still be kept out; another Downgrade lets them in), errors.ErrUnsupported, the client's.
-func (l *Lock) Downgrade(ctx context.Context) error { return l.load().Downgrade(ctx) }
+func (l *Lock) Downgrade(ctx context.Context) error {
+	return l.load().do(ctx, lease.Op{Kind: lease.OpConvert, Mode: Shared}, nil, false)
+}
 
 // Upgrade turns a shared hold into an exclusive one. If there are other holders it fails at once,
 // and the hold stays shared.
 //
 // Errors: a *ContentionError that says who else holds, and those of Downgrade. After any of them
 // Mode stays Shared.
-func (l *Lock) Upgrade(ctx context.Context) error { return l.load().Upgrade(ctx) }
+func (l *Lock) Upgrade(ctx context.Context) error {
+	return l.load().do(ctx, lease.Op{Kind: lease.OpConvert, Mode: Exclusive}, nil, false)
+}
 
 // SetNote replaces the Note of the Request: what others see of this hold in [Inspect], [Watch],
 // [ContentionError] and leader.Observe. The note has at most 1024 bytes; an empty one removes it.
@@ -136,7 +165,9 @@ func (l *Lock) Upgrade(ctx context.Context) error { return l.load().Upgrade(ctx)
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (others see the old note or the new one; the next
 // renewal makes it the new one), ErrInvalid, ErrNotReplicated (the note was replaced, but a
 // failover could undo it, and the lock would be lost), errors.ErrUnsupported, the client's.
-func (l *Lock) SetNote(ctx context.Context, note string) error { return l.load().SetNote(ctx, note) }
+func (l *Lock) SetNote(ctx context.Context, note string) error {
+	return l.load().do(ctx, lease.Op{Kind: lease.OpNote, Note: note}, validateLen("Lock.SetNote note", note), false)
+}
 
 // Release ends the hold. It is terminal whatever its outcome: a second call returns ErrReleased and
 // sends nothing. A cancelled ctx does not stop it; the strategy bounds the wait for the answer
@@ -146,12 +177,17 @@ func (l *Lock) SetNote(ctx context.Context, note string) error { return l.load()
 // Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile),
 // ErrUnknownOutcome (the lock frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx
 // is nil; the lock was released all the same), the client's.
-func (l *Lock) Release(ctx context.Context) error { return l.load().Release(ctx) }
+func (l *Lock) Release(ctx context.Context) error { return l.load().release(ctx) }
 
 // DropMinHold makes Release free the name at once, whatever is left of Request.MinHold. Call it
 // before the Release of a lock under which nothing was done, so that another can do it. It sends
 // nothing.
-func (l *Lock) DropMinHold() { l.load().dropMinHold() }
+func (l *Lock) DropMinHold() {
+	s := l.load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keepUntil = time.Time{}
+}
 
 // Hold returns the lock as strategies and middleware act on it. Programs that acquire locks do not
 // need it.

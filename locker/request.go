@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -85,11 +86,8 @@ func (r Request) Validate() error {
 	if r.MaxWait < 0 {
 		return driver.Invalid("Request.MaxWait", r.MaxWait.String(), "a positive duration, or 0 for no bound but ctx")
 	}
-	if len(r.Owner) > MaxNameLen {
-		return driver.Invalid("Request.Owner", fmt.Sprintf("%d bytes", len(r.Owner)), "at most 1024 bytes")
-	}
-	if len(r.Note) > MaxNameLen {
-		return driver.Invalid("Request.Note", fmt.Sprintf("%d bytes", len(r.Note)), "at most 1024 bytes")
+	if err := cmp.Or(validateLen("Request.Owner", r.Owner), validateLen("Request.Note", r.Note)); err != nil {
+		return err
 	}
 	if r.Permits < 0 {
 		return driver.Invalid("Request.Permits", strconv.Itoa(r.Permits), "1 or more, or 0 for one")
@@ -132,6 +130,13 @@ func validateName(name string) error {
 			"1 to 1024 bytes")
 	}
 	return driver.CheckKey("Request.Name", name)
+}
+
+func validateLen(what, text string) error {
+	if len(text) > MaxNameLen {
+		return driver.Invalid(what, fmt.Sprintf("%d bytes", len(text)), "at most 1024 bytes")
+	}
+	return nil
 }
 
 func validateTTL(what string, ttl time.Duration) error {

@@ -1,7 +1,6 @@
 package locker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // lockState is the state of a Lock, and its lease.Hold. Strategies, middleware and timers keep the
@@ -36,7 +36,12 @@ type lockState struct {
 	after       *afterDone  // the first one to call
 	tracing     *tracing    // nil if there is no Trace
 	reports     *reports    // events to report; nil: none
-	extra       *extra      // nil: all its fields are zero
+	cause       error       // why the lease is no longer renewed; nil: unknown
+	keepUntil   time.Time   // end of MinHold, if a release keeps the name; zero: none
+
+	// converting has an item while a conversion or a SetNote is in flight. nil: none ever was.
+	converting chan struct{}
+	addValues  func(context.Context) context.Context // applied by Context to its parent; nil: none
 
 	// strong is the Lock until the first call of forgotten, weak afterwards. weak is not set at
 	// once: making a weak pointer takes about as long as making the Lock.
@@ -44,48 +49,40 @@ type lockState struct {
 	weak   weak.Pointer[Lock]
 }
 
-// extra holds the fields of few locks; in the others they are zero. A separate struct saves memory in
-// programs with many locks.
-type extra struct {
-	cause error // reason why the lease is no longer renewed; nil: unknown
-	// converts is closed at the end of the conversion or SetNote in flight; nil: none
-	converts  chan struct{}
-	addValues func(context.Context) context.Context // applied by Context to its parent; nil: none
-	tokened   atomic.Pointer[lease.Tokened]         // the strategy's Lease, if Tokened; see hidden
-	keepUntil time.Time                             // end of MinHold, if a release keeps the name; zero: none
-}
-
-// extras returns l.extra to change it, and makes it if nil. The mutex is held.
-func (l *lockState) extras() *extra {
-	if l.extra == nil {
-		l.extra = new(extra)
-	}
-	return l.extra
-}
-
 // hidden holds the secrets of a lock: they must not be printed. A Lease may contain the token. An
 // atomic.Pointer hides them: printers of unexported fields, as in test frameworks, follow all other
 // pointers and interfaces.
 type hidden struct {
-	token string
-	lease lease.Lease // guarded by lockState.mu
+	token   string
+	lease   lease.Lease   // guarded by lockState.mu
+	tokened lease.Tokened // the strategy's Lease, if its token changes; nil: it is token
+}
+
+// NewLock returns the Lock of a hold that was just acquired, for strategies. It reports Acquired to
+// the Trace in ctx, and later events too. Without a Trace it keeps nothing of ctx.
+func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
+	made := &struct { // one allocation for both
+		state  lockState
+		hidden hidden
+	}{}
+	made.hidden.token, made.hidden.lease = g.Token, l
+	made.hidden.tokened, _ = l.(lease.Tokened)
+	s, lock := &made.state, new(Lock)
+	s.name, s.owner, s.mode, s.ttl, s.fence, s.deadline = g.Name, g.Owner, g.Mode, g.TTL, g.Fence, g.Deadline
+	s.hidden.Store(&made.hidden)
+	lock.state.Store(s)
+	s.strong = lock
+	if g.MinHold > 0 { // it counts from now on, which is later than the acquire at the server
+		s.keepUntil = time.Now().Add(g.MinHold)
+	}
+	if t := locktrace.From(ctx); t != nil {
+		s.startTracing(ctx, t)
+	}
+	return lock
 }
 
 // valid reports whether l is or was a hold. Only notHeld never was.
 func (l *lockState) valid() bool { return l.hidden.Load() != nil }
-
-// tokened returns the strategy's Lease, before any wrapper, if its token changes.
-func (l *lockState) tokened() (t lease.Tokened, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.extra == nil {
-		return nil, false
-	}
-	if first := l.extra.tokened.Load(); first != nil {
-		return *first, true
-	}
-	return nil, false
-}
 
 // facts returns the present Grant. It chooses a random owner if there is none yet.
 func (l *lockState) facts() lease.Grant {
@@ -106,97 +103,27 @@ func (l *lockState) facts() lease.Grant {
 
 // restOfMinHold returns the rest of MinHold, rounded up to whole milliseconds. The mutex is held.
 func (l *lockState) restOfMinHold() time.Duration {
-	if l.extra == nil || l.extra.keepUntil.IsZero() {
+	if l.keepUntil.IsZero() {
 		return 0
 	}
-	left := max(time.Until(l.extra.keepUntil), 0)
+	left := max(time.Until(l.keepUntil), 0)
 	return (left + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// dropMinHold is Lock.DropMinHold.
-func (l *lockState) dropMinHold() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.extra != nil {
-		l.extra.keepUntil = time.Time{}
-	}
-}
-
-// keepUntil returns the end of MinHold: a release leaves the name taken until then. It is zero if
-// MinHold has passed, or there is none.
-func (l *lockState) keepUntil() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.restOfMinHold() == 0 {
-		return time.Time{}
-	}
-	return l.extra.keepUntil
-}
-
-// Name is Lock.Name.
-func (l *lockState) Name() string { return l.name }
-
-// Mode is Lock.Mode.
-func (l *lockState) Mode() Mode {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.mode
-}
-
-// Owner is Lock.Owner.
-func (l *lockState) Owner() string { return l.facts().Owner }
-
-// TTL is Lock.TTL.
-func (l *lockState) TTL() time.Duration { return l.ttl }
-
-// Handle is Lock.Handle.
-func (l *lockState) Handle() Handle {
-	g := l.facts()
-	if l.valid() {
-		l.handleTaken.Store(true)
-		t, ok := lease.Find[lease.Tokened](l.Lease())
-		if !ok { // a wrapper without Unwrap hides it
-			t, ok = l.tokened()
-		}
-		if ok {
-			g.Token = t.Token()
-		}
-	}
-	return NewHandle(g)
-}
-
-// Fence is Lock.Fence.
-func (l *lockState) Fence() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.fence
-}
-
-// Deadline is Lock.Deadline.
-func (l *lockState) Deadline() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.deadline
-}
-
-// renew is Lock.Renew.
-func (l *lockState) renew(ctx context.Context, ttl time.Duration) error {
-	op := lease.Op{Kind: lease.OpRenew, TTL: cmp.Or(ttl, l.ttl)}
-	return l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl), false)
-}
-
-// methods are the methods of Lock, by the Op of their errors.
-var methods = map[string]string{"renew": "Renew", "upgrade": "Upgrade", "downgrade": "Downgrade", "note": "SetNote"}
-
 // do runs an operation other than a release. invalid is an error in its arguments, or nil. background:
 // do waits for no callback.
-func (l *lockState) do(
-	ctx context.Context, name string, op lease.Op, invalid error, background bool,
-) (err error) {
+func (l *lockState) do(ctx context.Context, op lease.Op, invalid error, background bool) (err error) {
+	method, name, noun := wordsOf(op)
 	if ctx == nil {
-		invalid = driver.NilContext("Lock." + methods[name] + " ctx")
+		invalid = driver.NilContext("Lock." + method + " ctx")
 	}
-	if err = invalid; err == nil {
+	if err = invalid; err == nil && op.Kind != lease.OpRenew && l.valid() {
+		var done func()
+		if done, err = l.beginConversion(ctx); err == nil {
+			defer done()
+		}
+	}
+	if err == nil {
 		err = l.Err()
 	}
 	var term lease.Term
@@ -207,7 +134,7 @@ func (l *lockState) do(
 	ended := l.lock()
 	if sends {
 		if errors.Is(err, ErrNotHeld) && l.err == nil {
-			ended = l.lose(l.gone(noun(op), err))
+			ended = l.lose(l.gone(noun, err))
 		}
 		err = l.keep(op, term, err)
 	}
@@ -241,19 +168,40 @@ func (w whileHeld) Err() error {
 	return nil
 }
 
-// noun returns the operation as errors name it: "the renewal".
-func noun(o lease.Op) string {
+// wordsOf returns the Lock's method for an operation of do, its OpError.Op, and its noun in errors.
+func wordsOf(op lease.Op) (method, name, noun string) {
 	switch {
-	case o.Kind == lease.OpRenew:
-		return "renewal"
-	case o.Kind == lease.OpConvert && o.Mode == Shared:
-		return "downgrade"
-	case o.Kind == lease.OpConvert:
-		return "upgrade"
-	case o.Kind == lease.OpNote:
-		return "change of its note"
+	case op.Kind == lease.OpRenew:
+		return "Renew", "renew", "renewal"
+	case op.Kind == lease.OpNote:
+		return "SetNote", "note", "change of its note"
+	case op.Mode == Shared:
+		return "Downgrade", "downgrade", "downgrade"
 	default:
-		return o.Kind.String()
+		return "Upgrade", "upgrade", "upgrade"
+	}
+}
+
+// beginConversion waits until no conversion and no SetNote of the lock is in flight. None begins
+// until done is called: replies in another order than the server executed the commands would leave the
+// Lock in the wrong mode.
+func (l *lockState) beginConversion(ctx context.Context) (done func(), err error) {
+	l.mu.Lock()
+	if l.converting == nil {
+		l.converting = make(chan struct{}, 1)
+	}
+	turn := l.converting
+	l.mu.Unlock()
+	select {
+	case turn <- struct{}{}: // also if ctx has ended
+		return func() { <-turn }, nil
+	default:
+	}
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
@@ -283,8 +231,8 @@ func (l *lockState) keep(op lease.Op, term lease.Term, err error) error {
 	return nil
 }
 
-// Release is Lock.Release.
-func (l *lockState) Release(ctx context.Context) (err error) {
+// release is Lock.Release.
+func (l *lockState) release(ctx context.Context) (err error) {
 	if ctx == nil { // Release ends the hold despite the error
 		ctx = context.Background()
 		defer func() {
@@ -303,7 +251,7 @@ func (l *lockState) Release(ctx context.Context) (err error) {
 	}
 	l.released = true
 	sender, before := l.hidden.Load().lease, l.err
-	defer func() { err = l.release(ctx, sender, before) }() // even if a callback panics
+	defer func() { err = l.sendRelease(ctx, sender, before) }() // even if a callback panics
 	if before != nil {
 		l.unlock(ended)
 		return nil
@@ -315,10 +263,15 @@ func (l *lockState) Release(ctx context.Context) (err error) {
 	return nil
 }
 
-// release sends the release. before is the error of an earlier end of the lock, or nil if the release
+// sendRelease sends the release. before is the error of an earlier end of the lock, or nil if the release
 // ends it.
-func (l *lockState) release(ctx context.Context, sender lease.Lease, before error) error {
-	keep := l.keepUntil()
+func (l *lockState) sendRelease(ctx context.Context, sender lease.Lease, before error) error {
+	l.mu.Lock()
+	keep := l.keepUntil
+	if l.restOfMinHold() == 0 {
+		keep = time.Time{}
+	}
+	l.mu.Unlock()
 	_, err := sender.Do(ctx, lease.Op{Kind: lease.OpRelease, KeepUntil: keep})
 	switch {
 	case errors.Is(err, ErrNotHeld) && before == nil:

@@ -23,7 +23,7 @@ func (u *undo) release(held []*Lock) (done bool) {
 	}
 	locks := &Locks{held: append([]*Lock(nil), held...)}
 	for _, lock := range locks.held {
-		lock.load().dropMinHold()
+		lock.DropMinHold()
 	}
 	released := make(chan struct{})
 	go func() {
