@@ -84,7 +84,7 @@ func (l *lockState) WrapContext(wrap func(context.Context) context.Context) {
 
 // Trace implements lease.Hold.
 func (l *lockState) Trace(ctx context.Context, t *locktrace.Trace) {
-	if !l.valid() || t == nil {
+	if !l.valid() || t == nil || t.Renewed == nil && t.Released == nil && t.Lost == nil {
 		return
 	}
 	added := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: l.Source(), start: time.Now()}

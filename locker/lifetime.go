@@ -136,8 +136,8 @@ func (l *lockState) lose(err error) (ended *afterDone) {
 		return nil
 	}
 	ended = l.end(err)
-	if t := l.tracing; t != nil {
-		l.enqueue(report{run: func() { t.allLost(l, err) }})
+	if l.tracing != nil {
+		l.enqueueEach(false, func(t *tracing) { t.lost(l, err) })
 	}
 	if ended.blocks() && !l.reporting() {
 		l.enqueue(report{run: func() { ended.callBlocking(err) }})

@@ -76,7 +76,8 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 		s.keepUntil = time.Now().Add(g.MinHold)
 	}
 	if t := locktrace.From(ctx); t != nil {
-		s.startTracing(ctx, t)
+		s.reportAcquired(ctx, t)
+		s.Trace(ctx, t)
 	}
 	return lock
 }
