@@ -70,11 +70,8 @@ func DoAll(ctx context.Context, l Locker, reqs []Request, fn func(context.Contex
 }
 
 func acquireAll(ctx context.Context, l Locker, reqs []Request, caller string) (*Locks, error) {
-	switch {
-	case ctx == nil:
-		return nil, opError("acquire", firstName(reqs), driver.NilContext(caller+" ctx"))
-	case l == nil:
-		return nil, opError("acquire", firstName(reqs), driver.Invalid(caller+" locker", "nil", "a Locker"))
+	if err := validateCall(ctx, l, caller); err != nil {
+		return nil, opError("acquire", firstName(reqs), err)
 	}
 	sorted, err := sortRequests(reqs, caller)
 	if err != nil {

@@ -1,10 +1,9 @@
 package locker
 
 import (
+	"cmp"
 	"context"
 	"errors"
-
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Breaker is implemented by strategies whose holds can be ended by name. [Break] finds it behind
@@ -44,14 +43,7 @@ func Break(ctx context.Context, l Locker, name string) (State, error) {
 }
 
 func breakHolds(ctx context.Context, l Locker, name string) (State, error) {
-	err := validateName(name)
-	switch {
-	case ctx == nil:
-		err = driver.NilContext("Break ctx")
-	case l == nil:
-		err = driver.Invalid("Break locker", "nil", "a Locker")
-	}
-	if err != nil {
+	if err := cmp.Or(validateCall(ctx, l, "Break"), validateName(name)); err != nil {
 		return State{}, err
 	}
 	breaker, ok := As[Breaker](l)

@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -23,13 +24,8 @@ import (
 //     [ErrUnknownOutcome] if the release got no answer; the lock is then free at its TTL at the
 //     latest. Otherwise it wraps the client's error, for example a missing permission.
 func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) error {
-	var err error
-	switch {
-	case ctx == nil:
-		err = driver.NilContext("Do ctx")
-	case l == nil:
-		err = driver.Invalid("Do locker", "nil", "a Locker")
-	case fn == nil:
+	err := validateCall(ctx, l, "Do")
+	if err == nil && fn == nil {
 		err = driver.Invalid("Do function", "nil", "a function")
 	}
 	if err != nil {
@@ -120,13 +116,8 @@ func Try(ctx context.Context, l Locker, req Request, fn func(context.Context, *L
 // server: if more was left, for example after a Renew for longer, others stay excluded until then
 // or until a release. The error matches ErrNotHeld if the hold no longer exists.
 func Resume(ctx context.Context, l Locker, h Handle) (*Lock, error) {
-	switch {
-	case ctx == nil:
-		return nil, opError("resume", h.Name(), driver.NilContext("Resume ctx"))
-	case l == nil:
-		return nil, opError("resume", h.Name(), driver.Invalid("Resume locker", "nil", "a Locker"))
-	case h.IsZero():
-		return nil, opError("resume", "", driver.Invalid("Resume handle", "the zero Handle", "a Handle of a held Lock"))
+	if err := cmp.Or(validateCall(ctx, l, "Resume"), h.validate("Resume")); err != nil {
+		return nil, opError("resume", h.Name(), err)
 	}
 	return l.Acquire(ctx, Request{Name: h.Name(), Mode: h.Mode(), Fenced: h.Fence() != 0, Resume: h})
 }

@@ -59,6 +59,14 @@ func (h Handle) Fence() int64 { return h.facts.Fence }
 // IsZero reports whether h identifies no hold.
 func (h Handle) IsZero() bool { return h.token == nil }
 
+// validate checks an argument of caller.
+func (h Handle) validate(caller string) error {
+	if h.IsZero() {
+		return driver.Invalid(caller+" handle", "the zero Handle", "a Handle of a held Lock")
+	}
+	return nil
+}
+
 // wireHandle holds bytes, not strings: JSON would replace invalid UTF-8.
 type wireHandle struct {
 	Name, Owner, Token []byte

@@ -1,11 +1,10 @@
 package locker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
-
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // State is what the server stores under a name, at the moment of asking.
@@ -53,14 +52,7 @@ type Inspector interface {
 // Errors, in an [OpError]: ErrInvalid, errors.ErrUnsupported if there is no Inspector, the
 // client's.
 func Inspect(ctx context.Context, l Locker, name string) (State, error) {
-	err := validateName(name)
-	switch {
-	case ctx == nil:
-		err = driver.NilContext("Inspect ctx")
-	case l == nil:
-		err = driver.Invalid("Inspect locker", "nil", "a Locker")
-	}
-	if err != nil {
+	if err := cmp.Or(validateCall(ctx, l, "Inspect"), validateName(name)); err != nil {
 		return State{}, opError("inspect", name, err)
 	}
 	in, ok := As[Inspector](l)

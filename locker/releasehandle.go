@@ -1,9 +1,8 @@
 package locker
 
 import (
+	"cmp"
 	"context"
-
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // HandleReleaser is implemented by strategies that release a hold by its Handle in one step.
@@ -28,14 +27,8 @@ type HandleReleaser interface {
 // Errors, in an [OpError]: ErrNotHeld (the hold has ended, or was resumed by another caller),
 // ErrUnknownOutcome (the lock is free at its TTL at the latest), ErrInvalid, the client's.
 func ReleaseHandle(ctx context.Context, l Locker, h Handle) error {
-	switch {
-	case ctx == nil:
-		return opError("release", h.Name(), driver.NilContext("ReleaseHandle ctx"))
-	case l == nil:
-		return opError("release", h.Name(), driver.Invalid("ReleaseHandle locker", "nil", "a Locker"))
-	case h.IsZero():
-		return opError("release", "",
-			driver.Invalid("ReleaseHandle handle", "the zero Handle", "a Handle of a held Lock"))
+	if err := cmp.Or(validateCall(ctx, l, "ReleaseHandle"), h.validate("ReleaseHandle")); err != nil {
+		return opError("release", h.Name(), err)
 	}
 	if r, ok := As[HandleReleaser](l); ok {
 		return opError("release", h.Name(), r.ReleaseHandle(ctx, h))

@@ -132,9 +132,20 @@ func validateName(name string) error {
 	return driver.CheckKey("Request.Name", name)
 }
 
-func validateLen(what, text string) error {
-	if len(text) > MaxNameLen {
-		return driver.Invalid(what, fmt.Sprintf("%d bytes", len(text)), "at most 1024 bytes")
+// validateCall checks the first arguments of a function of this package.
+func validateCall(ctx context.Context, l Locker, caller string) error {
+	switch {
+	case ctx == nil:
+		return driver.NilContext(caller + " ctx")
+	case l == nil:
+		return driver.Invalid(caller+" locker", "nil", "a Locker")
+	}
+	return nil
+}
+
+func validateLen(what, value string) error {
+	if len(value) > MaxNameLen {
+		return driver.Invalid(what, fmt.Sprintf("%d bytes", len(value)), "at most 1024 bytes")
 	}
 	return nil
 }
