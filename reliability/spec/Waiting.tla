@@ -200,7 +200,7 @@ Free(s) ==
   IN /\ Becomes(w, {}) /\ holder' = IF M("grant") THEN first ELSE None
      /\ rsv' = IF Fair /\ first # None THEN [for |-> first, left |-> Try] ELSE NoRsv
 
-\* Code: strategies/keylock/calls.go:release, middleware/retry/baton.go:released
+\* Code: strategies/keylock/calls.go:endCall, middleware/retry/baton.go:released
 Release(p) ==
   /\ p \in in \cap Ours /\ in' = in \ {p} /\ Free(Queue) /\ turn' = None
   /\ UNCHANGED <<lease, order, waited, kind, poll, began, idle, stalls>>

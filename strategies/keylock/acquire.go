@@ -5,26 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
 // keyAttempt is one acquire or resume, with all its sends. The hold that it makes outlives it.
 type keyAttempt struct {
 	*keyHold
-	sends  resolve.Sends
-	note   string
-	mode   locker.Mode
-	noWait bool
-	waiter waiter
-
-	sent     int         // how many commands were sent
-	last     time.Time   // when the last one was sent
+	req      locker.Request // Note and MinHold are those of the hold
+	sends    resolve.Sends
+	waiter   waiter
 	answered *scriptCall // the last call of a script; nil if SET NX was answered
 
 	won   time.Time // when the command was sent from which the lease counts
@@ -34,33 +28,33 @@ type keyAttempt struct {
 
 // newAttempt prepares an attempt on behalf of req, whose fields were checked.
 func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) keyAttempt {
-	owner, note, ttl, permits := req.Owner, req.Note, req.TTL, max(req.Permits, 1)
-	a := keyAttempt{keyHold: &keyHold{l: l, name: req.Name, key: key, shared: req.Mode == locker.Shared},
-		mode: req.Mode, noWait: req.NoWait}
-	if g := req.Resume.Grant(); g.Token != "" {
-		a.replaced = g.Token
+	handed, permits := req.Resume.Grant(), max(req.Permits, 1)
+	if handed.Token != "" {
 		if l.spec.ParseValue != nil {
-			oldOwner, oldNote := l.spec.ParseValue(g.Token)
-			owner, note = cmp.Or(owner, oldOwner), cmp.Or(note, oldNote)
+			owner, note := l.spec.ParseValue(handed.Token)
+			req.Owner, req.Note = cmp.Or(req.Owner, owner), cmp.Or(req.Note, note)
 		}
 		if l.spec.Permits > 0 {
-			permits = l.spec.ParsePermits(g.Token)
+			permits = l.spec.ParsePermits(handed.Token)
 		}
-		a.owner, ttl = g.Owner, cmp.Or(ttl, g.TTL)
 	}
-	a.owner, a.note, a.value = cmp.Or(owner, a.owner), note, l.spec.newValue(owner, note, permits)
-	a.minHold = max(req.MinHold, req.Resume.Grant().MinHold).Truncate(time.Millisecond)
-	a.ttl = max(l.cfg.ttl(ttl), a.minHold)
+	req.MinHold = max(req.MinHold, handed.MinHold).Truncate(time.Millisecond)
+	value := l.spec.newValue(req.Owner, req.Note, permits)
+	a := keyAttempt{req: req, keyHold: &keyHold{
+		l: l, key: key, acquired: value, value: value, replaced: handed.Token,
+		owner: cmp.Or(req.Owner, handed.Owner), ttl: max(l.cfg.ttl(cmp.Or(req.TTL, handed.TTL)), req.MinHold),
+	}}
 	a.timeout = l.cfg.attemptTimeout(a.ttl)
-	if req.Fenced || req.Resume.Fence() != 0 {
+	if req.Fenced || handed.Fence != 0 {
 		a.counter = counterKey(key)
 	}
 	if l.spec.Shared || l.spec.Queue {
 		a.waiter = waiterOf(ctx, req)
 	}
-	a.sends.UntilClose = l.drv.UntilClose()
-	a.sends.Timeout, a.sends.Limit, a.sends.Urgent = a.timeout, resolve.OpenFor(a.ttl), a.resumes()
-	a.sends.ReadLate = readLate
+	a.sends = resolve.Sends{
+		UntilClose: l.drv.UntilClose(), Timeout: a.timeout, Limit: resolve.OpenFor(a.ttl), Urgent: a.resumes(),
+		ReadLate: readLate,
+	}
 	if req.NoWait && req.MaxWait == 0 {
 		a.sends.Limit = a.timeout
 	}
@@ -71,40 +65,33 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 // background.
 func (a *keyAttempt) run(ctx context.Context) error {
 	err := a.sends.Resolve(ctx, a.send)
-	a.unanswered, a.openUntil = a.sends.Unanswered, a.last.Add(resolve.OpenFor(a.ttl))
+	a.unanswered, a.openUntil = a.sends.Unanswered, a.sends.Last.Add(resolve.OpenFor(a.ttl))
 	if err == nil && a.answered != nil {
 		err = a.read(a.answered.reply)
 	}
 	if err == nil {
-		err = a.confirm(ctx)
-		if err == nil {
-			return nil
+		if err = a.confirm(ctx); err != nil {
+			a.giveBack(a.acquired, a.abort())
 		}
-		a.giveBack(a.abort(a.channel()))
 		return err
 	}
 	switch {
 	case driver.Interrupted(err), errors.Is(err, errMalformed):
-		a.giveBack(a.abort(a.channel())) // half of the hold may be there, even without an end of its lease
+		a.giveBack(a.acquired, a.abort()) // half of the hold may be there, even without an end of its lease
 	case !a.unanswered.Settled():
-		a.cleanUp(a.unanswered, a.abort(a.channel()))
+		a.cleanUp(a.unanswered, a.acquired, a.abort())
 	}
 	return err
 }
 
 // send sends the attempt once: SET NX, and the script if that is refused, or the script alone.
 func (a *keyAttempt) send(ctx context.Context) error {
-	a.mark(a.sends.Last) // Resolve has just read the clock
 	if a.beginsWithSetNX() {
-		set, err := a.l.drv.SetNX(ctx, a.key, a.value, a.ttl)
-		if err != nil {
+		set, err := a.l.drv.SetNX(ctx, a.key, a.acquired, a.ttl)
+		if set || err != nil {
 			return err
 		}
-		if set {
-			a.won = a.last
-			return nil
-		}
-		a.mark(time.Now())
+		a.sends.N, a.sends.Last = a.sends.N+1, time.Now()
 	}
 	call := a.acquireCall()
 	a.answered = &call
@@ -118,17 +105,6 @@ func (a *keyAttempt) beginsWithSetNX() bool {
 		(a.waiter.ID == "" || a.waiter.Free) && !a.l.cfg.Fair
 }
 
-// queues reports whether the attempt needs the queue of waiters.
-func (a *keyAttempt) queues() bool {
-	return a.l.spec.Queue && (a.waiter.waits || a.l.cfg.Fair) && !a.resumes()
-}
-
-// mark records that a command is sent now.
-func (a *keyAttempt) mark(now time.Time) {
-	a.last = now
-	a.sent++
-}
-
 // readLate returns what a late reply to an attempt shows.
 func readLate(v any) resolve.Verdict {
 	switch v := v.(type) {
@@ -138,49 +114,48 @@ func readLate(v any) resolve.Verdict {
 		}
 		return resolve.Refused
 	case driver.Reply:
-		return verdictOf(v)
+		switch status, err := v.Int(0); {
+		case err != nil:
+		case status == replyYes:
+			return resolve.Won
+		case slices.Contains(answersOfAcquire, status):
+			return resolve.Refused
+		}
 	}
 	return resolve.Unclear
 }
 
-// verdictOf returns what a late reply of Acquire or Resume shows.
-func verdictOf(reply driver.Reply) resolve.Verdict {
-	switch status, err := reply.Int(0); {
-	case err != nil:
-	case status == replyYes:
-		return resolve.Won
-	case status == replyAlready, status == replyNo, status == replyLimit, status == replyCounter,
-		status == replyForeign:
-		return resolve.Refused
-	}
-	return resolve.Unclear
-}
+// answersOfAcquire are the statuses of Acquire and Resume.
+var answersOfAcquire = []int64{replyYes, replyAlready, replyNo, replyLimit, replyCounter, replyForeign}
 
 // read reads the reply of Acquire or Resume.
 func (a *keyAttempt) read(reply driver.Reply) error {
-	status, err := readStatus(reply, a.key, a.counter, replyYes, replyAlready, replyNo, replyLimit, replyCounter,
-		replyForeign)
+	status, err := readStatus(reply, a.key, a.counter, answersOfAcquire...)
 	switch {
 	case err != nil:
 		return err
 	case status == replyLimit:
-		return a.otherLimit(reply)
+		have, err := reply.Int(1)
+		if err != nil {
+			return malformed(err)
+		}
+		return driver.Permanent(&LimitError{Want: a.l.spec.Permits, Have: int(have)})
 	case status == replyNo && a.resumes():
 		return locker.ErrNotHeld
 	case status == replyNo:
 		return a.refused(reply)
 	}
-	a.won = a.last
 	if a.fence, err = a.readOwnFence(reply); err != nil {
 		return err
 	}
 	if a.l.spec.Convert != nil {
-		if a.conversions, err = readConversions(reply); err != nil {
+		conversions, err := readConversions(reply)
+		if err != nil {
 			return err
 		}
+		a.conversions.Store(conversions)
 	}
 	if a.own = status == replyAlready; a.own {
-		a.won = a.sends.First
 		a.unanswered.Executed()
 	}
 	return nil
@@ -190,11 +165,13 @@ func (a *keyAttempt) read(reply driver.Reply) error {
 // for that.
 func (a *keyAttempt) refused(reply driver.Reply) error {
 	err := a.refusal(reply)
-	if held, ok := err.(*locker.ContentionError); ok { //nolint:errorlint // refusal made it
-		held.Fair = a.l.cfg.Fair
-		held.Queue = a.l.spec.Queue && a.mode == locker.Exclusive && !a.waiter.Quorum
+	held, ok := err.(*locker.ContentionError) //nolint:errorlint // refusal made it
+	if !ok {
+		return err
 	}
-	if a.noWait || !errors.Is(err, locker.ErrNotAcquired) {
+	held.Fair = a.l.cfg.Fair
+	held.Queue = a.l.spec.Queue && a.req.Mode == locker.Exclusive && !a.waiter.Quorum
+	if a.req.NoWait {
 		return err
 	}
 	return fmt.Errorf("%w; one attempt was made, middleware/retry waits", err)
@@ -202,6 +179,9 @@ func (a *keyAttempt) refused(reply driver.Reply) error {
 
 // confirm returns an error unless the lease lasts and enough replicas acknowledged it.
 func (a *keyAttempt) confirm(ctx context.Context) error {
+	if a.won = a.sends.Last; a.own {
+		a.won = a.sends.First
+	}
 	a.deadline = deadlineOf(a.won, a.ttl)
 	if err := a.late(); err != nil || a.l.cfg.MinReplicas == 0 {
 		return err
@@ -228,8 +208,7 @@ func (a *keyAttempt) describe(err error) error {
 	case driver.CodeOf(err) == "WRONGTYPE":
 		return fmt.Errorf("key %.64q is of another type, as of another strategy's lock; it was left alone: %w", a.key,
 			err)
-	case a.sends.N == 0, !driver.Transient(err), errors.Is(err, locker.ErrNotAcquired),
-		errors.Is(err, locker.ErrNotHeld),
+	case !driver.Transient(err), errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld),
 		errors.Is(err, locker.ErrNotReplicated):
 		return err
 	}
@@ -242,21 +221,6 @@ func (a *keyAttempt) undoIfClosing(err error) error {
 	if err != nil || a.sends.UntilClose.Err() == nil {
 		return err
 	}
-	a.giveBack(a.abort(a.channel()))
+	a.giveBack(a.acquired, a.abort())
 	return driver.ErrClosed
-}
-
-// info describes the attempt, which ended with err, for a Trace.
-func (a *keyAttempt) info(err error) locktrace.AttemptInfo {
-	return locktrace.AttemptInfo{
-		Source: a.l.Source(), Name: a.name, Mode: a.mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First),
-		Err: err,
-	}
-}
-
-func (a *keyAttempt) grant() lease.Grant {
-	return lease.Grant{
-		Name: a.name, Owner: a.owner, Token: a.value, Mode: a.mode, TTL: a.ttl, Deadline: a.deadline, Fence: a.fence,
-		MinHold: a.minHold,
-	}
 }

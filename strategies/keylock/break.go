@@ -12,46 +12,34 @@ import (
 // FindHolds implements locker.Breaker. The function that it returns releases each hold by its
 // value, as ReleaseHandle does.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
-	state, values, err := l.findHolds(ctx, name)
+	state, reply, err := l.inspect(ctx, name, "holds")
 	if err != nil || !state.Held {
 		return locker.State{}, nil, err
 	}
-	return state, func(ctx context.Context) error { return l.endHolds(ctx, name, state, values) }, nil
-}
-
-func (l *Locker) findHolds(ctx context.Context, name string) (state locker.State, values []string, err error) {
-	key, err := l.checkName(ctx, name)
-	if err != nil {
-		return state, nil, err
-	}
-	state, reply, err := l.inspect(ctx, key, "holds")
-	if err != nil || !state.Held {
-		return state, nil, err
-	}
+	var values []string
 	for i := l.spec.valuesAt(); i < l.spec.stateLen(reply); i++ {
 		value, err := reply.Text(i)
 		if err != nil {
-			return state, nil, malformed(err)
+			return locker.State{}, nil, malformed(err)
 		}
 		values = append(values, value)
 	}
 	if len(values) == 0 {
-		return state, nil, fmt.Errorf("%s cannot tell how to end what key %.64q holds: %w", l.spec.Name, key,
-			errors.ErrUnsupported)
+		return locker.State{}, nil, fmt.Errorf("%s cannot tell how to end what key %.64q holds: %w", l.spec.Name,
+			l.cfg.Prefix+name, errors.ErrUnsupported)
 	}
-	return state, values, nil
+	return state, func(ctx context.Context) error { return l.endHolds(ctx, name, state, values) }, nil
 }
 
 // endHolds ends the holds of those values. It raises the fencing token first if the holders are
 // readers: later readers would otherwise share it.
 func (l *Locker) endHolds(ctx context.Context, name string, state locker.State, values []string) error {
 	raised, ended := state.Fence == 0 || state.Mode != locker.Shared, 0
-	key, ttl := l.cfg.Prefix+name, l.cfg.ttl(0)
 	for i, value := range values {
 		err := locker.ContextErr(ctx)
-		h := l.foundHold(name, key, value, ttl)
+		h := l.foundHold(name, value, 0)
 		if !raised && err == nil {
-			h.counter = counterKey(key)
+			h.counter = counterKey(h.key)
 			_, err = h.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: state.Fence + 1})
 			raised = err == nil
 		}

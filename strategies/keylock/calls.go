@@ -29,9 +29,6 @@ type scriptCall struct {
 	acked    int           // how many did, in the last send
 }
 
-// resolve sends the call until its outcome is known.
-func (c *scriptCall) resolve(ctx context.Context) error { return c.Resolve(ctx, c.send) }
-
 // send sends the call once.
 func (c *scriptCall) send(ctx context.Context) error {
 	err := c.sendOnce(ctx)
@@ -85,8 +82,8 @@ func (h *keyHold) lockCall(script *driver.Script, args ...string) scriptCall {
 }
 
 // queued adds the key of the queue of waiters.
-func (c *scriptCall) queued(key string) {
-	c.keys = append(c.keys, key)
+func (c *scriptCall) queued() {
+	c.keys = append(c.keys, queueKey(c.keys[0]))
 	c.queue = true
 }
 
@@ -96,40 +93,40 @@ func (c *scriptCall) queued(key string) {
 func (a *keyAttempt) acquireCall() scriptCall {
 	spec, script := a.l.spec, a.l.spec.Acquire
 	var room [12]string
-	args := append(room[:0], a.value, millis(a.ttl), a.counterTTL(a.ttl))
+	args := append(room[:0], a.acquired, millis(a.ttl), a.counterTTL(a.ttl))
 	if a.resumes() {
 		script, args = spec.Resume, append(args, a.replaced)
 	}
 	if spec.ParseValue == nil {
-		args = append(args, a.owner, a.note)
+		args = append(args, a.owner, a.req.Note)
 	}
 	if spec.Shared {
-		args = append(args, a.mode.String())
+		args = append(args, a.req.Mode.String())
 	}
 	if spec.Shared || spec.Queue {
 		args = append(args, a.waiter.waited(), a.waiter.patience())
 	}
 	if spec.Queue {
-		channel, place := a.channel(), a.waiter.place(a.mode, spec.Shared)
+		channel, place := a.channel(), a.waiter.place(a.req.Mode, spec.Shared)
 		delivery := a.waiter.delivery(a.l.drv, channel, place)
 		args = append(args, place, strconv.Itoa(int(delivery)), channel, a.waiter.next(a.l.cfg.Fair))
 	}
 	c := a.replicated(a.call(script, append(args, spec.ExtraArgs...)...))
-	if a.queues() {
-		c.queued(queueKey(a.key))
+	if spec.Queue && (a.waiter.waits || a.l.cfg.Fair) && !a.resumes() {
+		c.queued()
 	}
 	return c
 }
 
 func (h *keyHold) renewCall(ttl time.Duration) scriptCall {
-	return h.replicated(h.call(h.l.spec.Renew, h.current(), millis(ttl), h.counterTTL(ttl)))
+	return h.replicated(h.call(h.l.spec.Renew, h.Token(), millis(ttl), h.counterTTL(ttl)))
 }
 
 func (h *keyHold) convertCall(mode locker.Mode) scriptCall {
-	number := strconv.FormatInt(h.nextConversion(), 10)
-	c := h.call(h.l.spec.Convert, h.current(), mode.String(), number, h.channel(), h.counterTTL(h.ttl))
+	number := strconv.FormatInt(h.conversions.Add(1), 10)
+	c := h.call(h.l.spec.Convert, h.Token(), mode.String(), number, h.channel(), h.counterTTL(h.ttl))
 	if h.l.spec.Queue {
-		c.queued(queueKey(h.key))
+		c.queued()
 	}
 	if mode == locker.Exclusive {
 		return h.replicated(c)
@@ -138,58 +135,43 @@ func (h *keyHold) convertCall(mode locker.Mode) scriptCall {
 }
 
 func (h *keyHold) raiseFenceCall(fence int64) scriptCall {
-	return h.call(h.l.spec.RaiseFence, h.current(), strconv.FormatInt(fence, 10), h.counterTTL(h.ttl))
+	return h.call(h.l.spec.RaiseFence, h.Token(), strconv.FormatInt(fence, 10), h.counterTTL(h.ttl))
 }
 
-// noteCall prepares the call of Resume that changes the note: value replaces the present one. It is
-// no resume: it has no fence counter, and the lease lasts no longer than the Deadline.
-func (h *keyHold) noteCall(value, note string) scriptCall {
+// noteCall prepares the call of Resume that changes the note. It is no resume: it has no fence counter,
+// and the lease lasts no longer than the Deadline.
+func (h *keyHold) noteCall(value string, c *change) scriptCall {
 	left := max(time.Until(h.until()), time.Millisecond)
-	args := []string{value, millis(left), "0", h.current()}
+	args := []string{c.value, millis(left), "0", value}
 	if h.l.spec.ParseValue == nil {
-		args = append(args, h.owner, note, "")
+		args = append(args, h.owner, c.note, "")
 	}
 	return h.replicated(h.lockCall(h.l.spec.Resume, args...))
 }
 
-// endScript is a call that ends a hold: of Release, or of UndoResume.
-type endScript struct {
-	script *driver.Script
-	args   [2]string // an array saves an allocation
-	queue  bool      // it wakes waiters in the queue
-	own    string    // the ID of this process's place, whose waiter tries at once; "": none does
-	next   lease.Next
-
-	keepUntil time.Time // until when the name stays taken; zero: it is free at once
-}
-
-// release removes the hold and wakes waiters on channel.
-func (h *keyHold) release(channel string, op lease.Op) endScript {
-	spec := h.l.spec
-	return endScript{
-		script: spec.Release, args: [2]string{h.current(), channel}, queue: spec.Queue, own: op.Waiter, next: op.Next,
-		keepUntil: op.KeepUntil,
-	}
-}
-
-// undo restores the value that a resume replaced: the Lock and the Handle from which the hold was
-// taken work again.
-func (h *keyHold) undo() endScript {
-	return endScript{script: h.l.spec.UndoResume, args: [2]string{h.current(), h.replaced}}
-}
-
-// endCall prepares the call of an endScript. It leaves the last three arguments out if all are empty:
+// endCall prepares the call of Release, or of UndoResume, that ends the hold of that value. A release
+// wakes waiters, unless it is an OpUndo. It leaves out the arguments of the queue if all are empty:
 // with them an acquire and a release cost the server a tenth more.
-func (h *keyHold) endCall(e endScript) scriptCall {
-	args, fair := append(make([]string, 0, 5), e.args[:]...), h.l.cfg.fair()
-	if e.queue && (e.own != "" || fair != "" || e.next != "" || !e.keepUntil.IsZero()) {
-		args = append(args, e.own, fair, string(e.next))
+func (h *keyHold) endCall(value string, op lease.Op) scriptCall {
+	spec, fair, channel := h.l.spec, "", h.channel()
+	if op.Kind == lease.OpUndo {
+		if h.resumes() {
+			return h.lockCall(spec.UndoResume, value, h.replaced)
+		}
+		channel = ""
 	}
-	c := h.lockCall(e.script, args...)
-	if e.queue {
-		c.queued(queueKey(h.key))
+	if h.l.cfg.Fair {
+		fair = "1"
 	}
-	c.keepUntil = e.keepUntil
+	args := append(make([]string, 0, 5), value, channel)
+	if spec.Queue && (op.Waiter != "" || fair != "" || op.Next != "" || !op.KeepUntil.IsZero()) {
+		args = append(args, op.Waiter, fair, string(op.Next))
+	}
+	c := h.lockCall(spec.Release, args...)
+	if spec.Queue {
+		c.queued()
+	}
+	c.keepUntil = op.KeepUntil
 	return c
 }
 

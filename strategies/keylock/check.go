@@ -5,21 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-func checkContext(ctx context.Context) error {
-	if ctx == nil {
-		return driver.NilContext("Acquire ctx")
-	}
-	return nil
-}
-
 // check returns the key of a request, or an error if it cannot be met or ctx has ended.
 func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err error) {
+	if ctx == nil {
+		return "", driver.NilContext("Acquire ctx")
+	}
 	if err := req.Validate(); err != nil {
 		return "", err
 	}
@@ -38,37 +35,33 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 
 // checkSupport returns an error if the strategy cannot meet a request.
 func (l *Locker) checkSupport(req locker.Request) error {
-	switch spec := l.spec; {
+	spec, handed := l.spec, req.Resume.Grant()
+	lacks := func(what string) error { return fmt.Errorf("%s %s: %w", spec.Name, what, errors.ErrUnsupported) }
+	switch {
 	case req.Mode != locker.Exclusive && !spec.Shared:
-		return fmt.Errorf("%s has no %v mode, rwhash does: %w", spec.Name, req.Mode, errors.ErrUnsupported)
+		return lacks(fmt.Sprintf("has no %v mode, rwhash does", req.Mode))
 	case req.Permits > 1 && spec.Permits == 0:
-		return fmt.Errorf("%s has no permits, semaphore does: %w", spec.Name, errors.ErrUnsupported)
-	case (req.Fenced || req.Resume.Fence() != 0) && spec.RaiseFence == nil:
-		return fmt.Errorf("%s has no fencing tokens, single does: %w", spec.Name, errors.ErrUnsupported)
-	case max(req.MinHold, req.Resume.Grant().MinHold) > 0 && !spec.MinHold:
-		return fmt.Errorf("%s has no minimum hold, single does: %w", spec.Name, errors.ErrUnsupported)
-	case req.Resume.IsZero() && spec.Permits > 0:
-		return l.checkPermits(req)
-	case req.Resume.IsZero():
+		return lacks("has no permits, semaphore does")
+	case (req.Fenced || handed.Fence != 0) && spec.RaiseFence == nil:
+		return lacks("has no fencing tokens, single does")
+	case max(req.MinHold, handed.MinHold) > 0 && !spec.MinHold:
+		return lacks("has no minimum hold, single does")
+	case handed.Token == "" && spec.Permits > 0 && req.Permits > spec.Permits:
+		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits),
+			fmt.Sprintf("1 to %d, the permits of the semaphore", spec.Permits))
+	case handed.Token == "":
 		return nil
 	case spec.Resume == nil:
-		return fmt.Errorf("%s cannot resume a lock, single can: %w", spec.Name, errors.ErrUnsupported)
-	case spec.ParseValue == nil:
-		return checkResume(req, spec.Name)
-	case spec.Permits > 0:
-		return l.checkResumePermits(req)
-	}
-	return nil
-}
-
-// checkResume refuses a handle whose value is no token, and another owner than the handle's.
-func checkResume(req locker.Request, strategy string) error {
-	if len(req.Resume.Grant().Token) != lease.TokenLen {
-		return driver.Invalid("Request.Resume", "a handle of another strategy", "a handle of a lock of "+strategy)
-	}
-	if owner := req.Resume.Owner(); req.Owner != "" && req.Owner != owner {
+		return lacks("cannot resume a lock, single can")
+	case spec.ParseValue == nil && len(handed.Token) != lease.TokenLen,
+		spec.Permits > 0 && spec.ParsePermits(handed.Token) == 0:
+		return driver.Invalid("Request.Resume", "a handle of another strategy", "a handle of a lock of "+spec.Name)
+	case spec.ParseValue == nil && req.Owner != "" && req.Owner != handed.Owner:
 		return driver.Invalid("Request.Owner", fmt.Sprintf("%.64q", req.Owner),
-			fmt.Sprintf("the handle's, %.64q, or none", owner))
+			fmt.Sprintf("the handle's, %.64q, or none", handed.Owner))
+	case spec.Permits > 0 && req.Permits != 0 && req.Permits != spec.ParsePermits(handed.Token):
+		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits),
+			fmt.Sprintf("the handle's, %d, or 0", spec.ParsePermits(handed.Token)))
 	}
 	return nil
 }

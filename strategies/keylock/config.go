@@ -89,24 +89,11 @@ func (c Config) ttl(asked time.Duration) time.Duration {
 	return cmp.Or(asked, c.TTL, locker.DefaultTTL).Truncate(time.Millisecond)
 }
 
-// fair returns Fair as an argument of scripts.
-func (c Config) fair() string {
-	if c.Fair {
-		return "1"
-	}
-	return ""
-}
-
 func (c Config) attemptTimeout(ttl time.Duration) time.Duration {
 	if c.AttemptTimeout != 0 {
 		return c.AttemptTimeout
 	}
 	return max(min(ttl/3, maxAttemptTimeout), time.Millisecond)
-}
-
-// releaseTimeout returns how long a release waits for its answer.
-func (c Config) releaseTimeout(attempt time.Duration) time.Duration {
-	return cmp.Or(c.ReleaseTimeout, 2*attempt)
 }
 
 // replicaTimeout returns how long replicas have to acknowledge what an attempt wrote, in whole

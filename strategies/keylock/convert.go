@@ -25,36 +25,18 @@ func (h *keyHold) convert(ctx context.Context, mode locker.Mode) (lease.Term, er
 		return lease.Term{}, h.refusal(call.reply)
 	case status == replyLate:
 		return lease.Term{}, driver.Permanent(errOvertaken)
-	case mode == locker.Exclusive:
-		return h.upgraded(ctx, &call, status == replyAlready)
 	}
-	fence, err := readFence(call.reply, 1)
+	var fence int64
+	if mode == locker.Shared {
+		fence, err = readFence(call.reply, 1)
+	} else if fence, err = h.readOwnFence(call.reply); err == nil {
+		err = h.acknowledged(ctx, &call, status == replyAlready)
+		if err != nil && !errors.Is(err, locker.ErrUnknownOutcome) && !errors.Is(err, locker.ErrNotHeld) {
+			err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) // a failover may undo it
+		}
+	}
 	if err != nil {
 		return lease.Term{}, err
 	}
 	return lease.Term{Deadline: h.until(), Fence: fence}, nil
-}
-
-// upgraded returns the term of an upgrade that the script made, in an earlier send if earlier.
-func (h *keyHold) upgraded(ctx context.Context, call *scriptCall, earlier bool) (lease.Term, error) {
-	fence, err := h.readOwnFence(call.reply)
-	if err != nil {
-		return lease.Term{}, err
-	}
-	err = h.acknowledged(ctx, call, earlier)
-	switch {
-	case err == nil:
-		return lease.Term{Deadline: h.until(), Fence: fence}, nil
-	case errors.Is(err, locker.ErrUnknownOutcome), errors.Is(err, locker.ErrNotHeld):
-		return lease.Term{}, err
-	default: // a failover may undo it
-		return lease.Term{}, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
-	}
-}
-
-func (h *keyHold) nextConversion() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.conversions++
-	return h.conversions
 }

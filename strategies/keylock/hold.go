@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -18,25 +19,32 @@ import (
 
 // keyHold is one hold. It implements lease.Lease.
 type keyHold struct {
-	l                       *Locker
-	name, key, value, owner string
-	counter                 string // the key of the fence counter; "": not fenced
-	replaced                string // the value that a resume replaced; "": the hold was acquired
-	shared                  bool   // as it was acquired
-	ttl, minHold, timeout   time.Duration
-	unanswered              *resolve.Unanswered // sends of the acquire that may still be executed
-	openUntil               time.Time           // until when they may be
+	l            *Locker
+	key, owner   string
+	acquired     string // the value with which it was acquired
+	counter      string // the key of the fence counter; "": not fenced
+	replaced     string // the value that a resume replaced; "": the hold was acquired
+	ttl, timeout time.Duration
+	unanswered   *resolve.Unanswered // sends of the acquire that may still be executed
+	openUntil    time.Time           // until when they may be
+	conversions  atomic.Int64        // the number of the last conversion
 
-	mu          sync.Mutex
-	deadline    time.Time     // the latest of all replies
-	conversions int64         // the number of the last conversion
-	changed     *changedValue // nil: the note was never changed
+	mu       sync.Mutex
+	deadline time.Time     // the latest of all replies
+	value    string        // the present one; see note.go
+	change   *change       // of the note, with an outcome that is not known yet; nil: none
+	noteTurn chan struct{} // has an item while a call of a change is in flight; nil: none ever was
 }
 
 // Format implements fmt.Formatter for every verb. It does not show the token.
 func (h *keyHold) Format(f fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(f, "lease of %.64q, strategy %s", h.name, h.l.spec.Name)
+	_, _ = fmt.Fprintf(f, "lease of %.64q, strategy %s", h.name(), h.l.spec.Name)
 }
+
+func (h *keyHold) name() string { return h.key[len(h.l.cfg.Prefix):] }
+
+// Permits implements lease.Counted.
+func (h *keyHold) Permits() int { return h.l.spec.Permits }
 
 // Source implements lease.Sourced.
 func (h *keyHold) Source() locktrace.Source { return h.l.Source() }
@@ -55,12 +63,12 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 			return lease.Term{}, fmt.Errorf("a release that keeps the name taken, on a lock of %s: %w", spec.Name,
 				errors.ErrUnsupported)
 		}
-		others, err := h.releaseValues(ctx, h.release(h.channel(), op))
+		others, err := h.releaseValues(ctx, op)
 		return lease.Term{Others: others}, err
 	case op.Kind == lease.OpNote && spec.Note:
 		return lease.Term{Deadline: h.until()}, h.setNote(ctx, op.Note)
 	case op.Kind == lease.OpUndo:
-		_, err := h.end(ctx, h.abort(nowhere))
+		_, err := h.end(ctx, h.Token(), op)
 		return lease.Term{}, err
 	case op.Kind == lease.OpRaiseFence && h.fenced():
 		return h.raiseFence(ctx, op.Fence)
@@ -113,7 +121,8 @@ func (h *keyHold) run(ctx context.Context, call *scriptCall, want ...int64) (int
 		if !errors.Is(err, locker.ErrLost) {
 			return status, err
 		}
-		value, errNote := h.valueAfter(ctx, call.args[0])
+		errNote := h.finishChange(ctx, true)
+		value := h.Token()
 		if errNote != nil || value == call.args[0] {
 			return 0, cmp.Or(errNote, err)
 		}
@@ -124,7 +133,7 @@ func (h *keyHold) run(ctx context.Context, call *scriptCall, want ...int64) (int
 
 func (h *keyHold) runOnce(ctx context.Context, call *scriptCall, want ...int64) (int64, error) {
 	call.Limit = max(time.Until(h.until()), time.Nanosecond)
-	if err := call.resolve(ctx); err != nil {
+	if err := call.Resolve(ctx, call.send); err != nil {
 		return 0, lostIfOtherType(err)
 	}
 	status, err := h.heldStatus(call.reply, want...)
@@ -154,15 +163,15 @@ func lostIfOtherType(err error) error {
 }
 
 func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
-	if err := h.tryFinishChange(ctx); errors.Is(err, locker.ErrLost) {
+	if err := h.finishChange(ctx, false); errors.Is(err, locker.ErrLost) {
 		return lease.Term{}, err
 	}
 	call := h.renewCall(ttl)
 	if _, err := h.run(ctx, &call, replyYes, replyNo); err != nil {
 		return lease.Term{}, err
 	}
-	if call.acked < call.replicas {
-		return lease.Term{}, call.shortfall() // a failover may bring the old lease back, so the old Deadline stays
+	if err := call.shortfall(); err != nil { // a failover may bring the old lease back, so the old Deadline stays
+		return lease.Term{}, err
 	}
 	return lease.Term{Deadline: h.extend(deadlineOf(call.Last, ttl))}, nil
 }
@@ -212,7 +221,7 @@ func (h *keyHold) refusal(reply driver.Reply) error {
 		return err
 	}
 	held := &locker.ContentionError{
-		Name: h.name, Owner: holder.owner, Note: holder.note, Channel: driver.NewChannel(h.l.drv, h.channel()),
+		Name: h.name(), Owner: holder.owner, Note: holder.note, Channel: driver.NewChannel(h.l.drv, h.channel()),
 		Ordered: spec.Shared,
 		Foreign: holder.foreign, Released: released,
 	}

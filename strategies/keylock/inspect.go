@@ -21,44 +21,37 @@ func InspectLua(inspect string) string {
 
 // Inspect implements locker.Inspector with one script.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
-	key, err := l.checkName(ctx, name)
-	if err != nil {
-		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
-	}
-	state, _, err := l.inspect(ctx, key)
-	if err != nil {
-		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
-	}
-	return state, nil
-}
-
-// checkName returns the key of a name that is to be inspected.
-func (l *Locker) checkName(ctx context.Context, name string) (key string, err error) {
-	if l.spec.Inspect == nil {
-		return "", fmt.Errorf("%s: %w", l.spec.Name, errors.ErrUnsupported)
-	}
-	if err := checkContext(ctx); err != nil {
-		return "", err
-	}
-	return l.check(ctx, locker.Request{Name: name})
+	state, _, err := l.inspect(ctx, name)
+	return state, opError("inspect", name, err)
 }
 
 // inspect runs Inspect with the given arguments. It returns the whole reply too.
-func (l *Locker) inspect(ctx context.Context, key string, args ...string) (locker.State, driver.Reply, error) {
+func (l *Locker) inspect(
+	ctx context.Context, name string, args ...string,
+) (state locker.State, reply driver.Reply, err error) {
+	if l.spec.Inspect == nil {
+		return state, reply, fmt.Errorf("%s: %w", l.spec.Name, errors.ErrUnsupported)
+	}
+	key, err := l.check(ctx, locker.Request{Name: name})
+	if err != nil {
+		return state, reply, err
+	}
 	bound := driver.Bound(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
 	defer bound.Stop()
 	keys := []string{key, counterKey(key)}
 	if l.spec.Queue {
 		keys = append(keys, queueKey(key))
 	}
-	reply, err := l.drv.Eval(bound, l.spec.Inspect, keys, args)
+	reply, err = l.drv.Eval(bound, l.spec.Inspect, keys, args)
 	// it can do without the queue
 	if code := driver.CodeOf(err); l.spec.Queue && (code == "NOPERM" || code == "TRYAGAIN") {
 		reply, err = l.drv.Eval(bound, l.spec.Inspect, keys[:2], args)
 	}
+	if err == nil {
+		state, err = l.spec.readState(reply, key)
+	}
 	if err != nil {
 		return locker.State{}, reply, err
 	}
-	state, err := l.spec.readState(reply, key)
-	return state, reply, err
+	return state, reply, nil
 }

@@ -55,6 +55,9 @@ func (l *Locker) Source() locktrace.Source {
 	return locktrace.Source{Strategy: l.spec.Name, Client: info.Client, Address: info.Address}
 }
 
+// Permits implements lease.Counted.
+func (l *Locker) Permits() int { return l.spec.Permits }
+
 // Reenters implements lease.Reentrant.
 func (l *Locker) Reenters() bool { return l.spec.Reentrant }
 
@@ -66,15 +69,19 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		op = "resume"
 	}
 	lock, err := l.acquire(ctx, req)
-	if err != nil {
-		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
+	return lock, opError(op, req.Name, err)
+}
+
+func opError(op, name string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return lock, nil
+	return &locker.OpError{Op: op, Name: name, Err: err}
 }
 
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
-	if err := checkContext(ctx); err != nil {
-		return nil, err
+	if ctx == nil {
+		return nil, driver.NilContext("Acquire ctx")
 	}
 	if end, bounded := ctx.Deadline(); req.MaxWait > 0 && (!bounded || time.Until(end) > req.MaxWait) {
 		var cancel context.CancelFunc
@@ -92,22 +99,21 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.
 	}
 	defer func() { lease.EndAcquire(ctx, end, lock != nil) }()
 	a := l.newAttempt(ctx, key, req)
-	return l.finish(ctx, &a, a.describe(a.run(ctx)))
-}
-
-// finish reports an attempt that ended with err, and returns the Lock.
-func (l *Locker) finish(ctx context.Context, a *keyAttempt, err error) (*locker.Lock, error) {
-	err = a.undoIfClosing(err)
+	err = a.undoIfClosing(a.describe(a.run(ctx)))
 	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
-		t.Attempt(ctx, a.info(err))
+		t.Attempt(ctx, locktrace.AttemptInfo{
+			Source: l.Source(), Name: req.Name, Mode: req.Mode.String(), Sends: a.sends.N,
+			Elapsed: time.Since(a.sends.First), Err: err,
+		})
+		err = a.undoIfClosing(err) // Close may have begun while Trace.Attempt ran
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := a.undoIfClosing(nil); err != nil { // Close began while Trace.Attempt ran
-		return nil, err
-	}
-	return locker.NewLock(ctx, a.grant(), a.keyHold), nil
+	return locker.NewLock(ctx, lease.Grant{
+		Name: req.Name, Owner: a.owner, Token: a.acquired, Mode: req.Mode, TTL: a.ttl, Deadline: a.deadline,
+		Fence: a.fence, MinHold: a.req.MinHold,
+	}, a.keyHold), nil
 }
 
 // BeginAcquire implements lease.Acquiring.

@@ -1,6 +1,7 @@
 package keylock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -11,36 +12,33 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// nowhere is the channel of a release that is not published.
-const nowhere = ""
-
-// abort undoes what an attempt that failed may have done: a resume, or an acquire, whose release is
-// published on channel.
-func (h *keyHold) abort(channel string) endScript {
+// abort returns the operation that undoes what a failed attempt may have done: a resume, or an acquire,
+// whose release wakes waiters.
+func (h *keyHold) abort() lease.Op {
 	if h.resumes() {
-		return h.undo()
+		return lease.Op{Kind: lease.OpUndo}
 	}
-	return h.release(channel, lease.Op{})
+	return lease.Op{Kind: lease.OpRelease}
 }
 
-// end ends the hold. The end of ctx stops the resending. It stops neither the first send nor the
-// wait for its reply. others is what it found out about waiters.
-func (h *keyHold) end(ctx context.Context, e endScript) (others lease.Others, err error) {
-	call := h.endCall(e)
-	call.Patience, call.Limit = ctx, h.l.cfg.releaseTimeout(h.timeout)
+// end ends the hold of that value. The end of ctx stops the resending. It stops neither the first send
+// nor the wait for its reply. others is what it found out about waiters.
+func (h *keyHold) end(ctx context.Context, value string, op lease.Op) (others lease.Others, err error) {
+	call := h.endCall(value, op)
+	call.Patience, call.Limit = ctx, cmp.Or(h.l.cfg.ReleaseTimeout, 2*h.timeout)
 	deadline, mark := h.until(), h.unanswered.Mark()
-	err = call.resolve(uncancelled(ctx))
-	e.own, e.next = "", lease.NextFirst // its process has tried by the time of what follows
+	err = call.Resolve(uncancelled(ctx), call.send)
+	op.Waiter, op.Next = "", lease.NextFirst // its process has tried by the time of what follows
 	if err == nil {
 		others, err = h.released(call.reply)
 	}
 	err = lostIfOtherType(err)
 	if err != nil && !errors.Is(err, locker.ErrLost) {
-		h.giveBack(e)
+		h.giveBack(value, op)
 		return lease.OthersUnknown, err
 	}
 	if h.unanswered.RemovedSince(mark); !h.unanswered.Settled() {
-		h.cleanUp(h.unanswered, e) // a send of the acquire may yet be executed, now that the key is free
+		h.cleanUp(h.unanswered, value, op) // a send of the acquire may yet be executed, now that the key is free
 	}
 	if call.Open > 0 && call.FirstOpen.Before(deadline) {
 		return lease.OthersUnknown, nil // an earlier send ended it
@@ -67,8 +65,8 @@ const unsubscribeTime = 10 * time.Millisecond
 
 // Leave implements lease.Leaver. It sends the release of a hold that does not exist.
 func (l *Locker) Leave(name, id string, left func()) {
-	h := l.foundHold(name, l.cfg.Prefix+name, l.spec.newValue("", "", 1), l.cfg.ttl(0))
-	call := h.endCall(h.release(h.channel(), lease.Op{Waiter: id, Next: lease.NextOther}))
+	h := l.foundHold(name, l.spec.newValue("", "", 1), 0)
+	call := h.endCall(h.value, lease.Op{Kind: lease.OpRelease, Waiter: id, Next: lease.NextOther})
 	l.drv.Background(func(ctx context.Context) {
 		defer left()
 		if id == "" {
@@ -99,20 +97,20 @@ func uncancelled(ctx context.Context) context.Context {
 }
 
 // giveBack ends, in the background, a hold that is or was there.
-func (h *keyHold) giveBack(e endScript) {
+func (h *keyHold) giveBack(value string, op lease.Op) {
 	sends := h.unanswered
 	if sends == nil || !time.Now().Before(h.openUntil) {
 		sends = new(resolve.Unanswered)
 	}
 	sends.Held()
 	h.openUntil = time.Now().Add(resolve.OpenFor(h.ttl))
-	h.cleanUp(sends, e)
+	h.cleanUp(sends, value, op)
 }
 
 // cleanUp ends, in the background, what may be left of the hold, or what sends may still make of
 // it.
-func (h *keyHold) cleanUp(sends *resolve.Unanswered, e endScript) {
-	call := h.endCall(e)
+func (h *keyHold) cleanUp(sends *resolve.Unanswered, value string, op lease.Op) {
+	call := h.endCall(value, op)
 	resolve.CleanUp(h.l.drv, resolve.Residue{
 		Sends: sends, Until: h.openUntil, Timeout: h.timeout,
 		Remove: func(ctx context.Context) (removed bool, err error) {

@@ -12,18 +12,12 @@ import (
 // ReleaseHandle implements locker.HandleReleaser with one script, which is resent as that of
 // Lock.Release is. If a resend finds no hold, an earlier send released it.
 func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
-	if err := l.releaseHandle(ctx, h); err != nil {
-		return &locker.OpError{Op: "release", Name: h.Name(), Err: err}
-	}
-	return nil
+	return opError("release", h.Name(), l.releaseHandle(ctx, h))
 }
 
 func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error {
-	if err := checkContext(ctx); err != nil {
-		return err
-	}
 	g := handle.Grant()
-	key, err := l.check(uncancelled(ctx), locker.Request{Name: g.Name, Mode: g.Mode, Resume: handle})
+	_, err := l.check(uncancelled(ctx), locker.Request{Name: g.Name, Mode: g.Mode, Resume: handle})
 	if err != nil {
 		return err
 	}
@@ -31,7 +25,7 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 	if g.MinHold > 0 {
 		op.KeepUntil = time.Now().Add(g.MinHold)
 	}
-	_, err = l.foundHold(g.Name, key, g.Token, l.cfg.ttl(g.TTL)).Do(ctx, op)
+	_, err = l.foundHold(g.Name, g.Token, g.TTL).Do(ctx, op)
 	if errors.Is(err, locker.ErrLost) {
 		return locker.ErrNotHeld // nobody held a Lock here that could be lost
 	}
@@ -39,8 +33,10 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 }
 
 // foundHold returns the hold of that value. Another Lock may have it.
-func (l *Locker) foundHold(name, key, value string, ttl time.Duration) *keyHold {
-	h := &keyHold{l: l, name: name, key: key, value: value, ttl: ttl, timeout: l.cfg.attemptTimeout(ttl)}
+func (l *Locker) foundHold(name, value string, ttl time.Duration) *keyHold {
+	ttl = l.cfg.ttl(ttl)
+	h := &keyHold{l: l, key: l.cfg.Prefix + name, acquired: value, value: value, ttl: ttl,
+		timeout: l.cfg.attemptTimeout(ttl)}
 	h.extend(time.Now().Add(ttl)) // unknown; the outcome of a resend depends on it
 	return h
 }

@@ -40,7 +40,11 @@ func (c *scriptCall) sendAcked(ctx context.Context) (err error) {
 	return err
 }
 
+// shortfall returns an error if too few replicas acknowledged the last send.
 func (c *scriptCall) shortfall() error {
+	if c.acked >= c.replicas {
+		return nil
+	}
 	return &locker.ReplicaError{Acked: c.acked, Wanted: c.replicas, Within: c.within}
 }
 
@@ -59,8 +63,5 @@ func (h *keyHold) acknowledged(ctx context.Context, call *scriptCall, earlier bo
 			return err
 		}
 	}
-	if call.acked < call.replicas {
-		return call.shortfall()
-	}
-	return nil
+	return call.shortfall()
 }
