@@ -7,10 +7,10 @@ import (
 	"weak"
 )
 
-// Closing is implemented by a Locker that knows when its drivers are closed.
+// Closing is implemented by a Locker that reports the Close of its drivers.
 type Closing interface {
-	// OnClose calls f in a goroutine of its own once every acquire fails because a driver is being
-	// closed, or now if that is so: for a quorum, once too few drivers are left. stop drops f.
+	// OnClose calls f in a goroutine of its own once every acquire fails because of a Close, or at
+	// once if it does already. For a quorum this is when too few drivers are left. stop drops f.
 	OnClose(f func()) (stop func() bool)
 }
 
@@ -26,27 +26,26 @@ func WatchClose[T any](c Closing, target *T, f func(*T)) {
 	runtime.AddCleanup(target, func(stop func() bool) { stop() }, stop)
 }
 
-// Acquiring is implemented by a Locker over one driver, for middleware that returns a lock without
-// an acquire at the server.
+// Acquiring is implemented by a Locker over one driver, for middleware that hands locks over.
 type Acquiring interface {
-	// BeginAcquire is that of driver.Driver.
+	// BeginAcquire is driver.Driver.BeginAcquire.
 	BeginAcquire() (end func(), err error)
 }
 
-// Acquisition is a call that acquires several locks, and releases those that it has if it fails.
-// Until it ends, Close of their drivers waits for it.
+// Acquisition is one call for several locks, which releases them if it fails. Close of their
+// drivers waits for its end.
 type Acquisition struct {
-	outer *Acquisition // of the ctx that it began under; nil: none
+	outer *Acquisition // in the ctx of BeginAcquisition; nil: none
 
 	mu    sync.Mutex
 	ended bool
-	open  []func()  // what driver.Driver.BeginAcquire returned
+	open  []func()  // from driver.Driver.BeginAcquire
 	array [1]func() // open's at first: it saves an allocation
 }
 
 type acquisitionKey struct{}
 
-// BeginAcquisition returns a ctx for the acquires of a call, which must call End or Pass.
+// BeginAcquisition returns a ctx for the acquires of a call. The call must end with End or Pass.
 func BeginAcquisition(ctx context.Context) (context.Context, *Acquisition) {
 	a := &Acquisition{outer: acquisitionFrom(ctx)}
 	a.open = a.array[:0]
@@ -58,16 +57,16 @@ func acquisitionFrom(ctx context.Context) *Acquisition {
 	return a
 }
 
-// EndAcquire calls end, which driver.Driver.BeginAcquire returned. After an acquire that made a
-// hold, it leaves that to the end of the Acquisition in ctx, if there is one.
+// EndAcquire calls end, the result of driver.Driver.BeginAcquire. If the acquire succeeded and ctx
+// has an Acquisition, end is called when the Acquisition ends.
 func EndAcquire(ctx context.Context, end func(), acquired bool) {
 	if !acquired || !acquisitionFrom(ctx).keep(end) {
 		end()
 	}
 }
 
-// JoinAcquisition makes Close wait for the Acquisition in ctx, if there is one, as an acquire
-// through l that made a hold does.
+// JoinAcquisition makes Close wait for the Acquisition in ctx, if there is one, as after a
+// successful acquire through l.
 func JoinAcquisition(ctx context.Context, l Acquiring) {
 	a := acquisitionFrom(ctx)
 	if a == nil {
@@ -78,7 +77,7 @@ func JoinAcquisition(ctx context.Context, l Acquiring) {
 	}
 }
 
-// keep leaves the call of end to the end of a, and reports whether it does. a may be nil.
+// keep defers end to the end of a. It returns false if a is nil or has ended.
 func (a *Acquisition) keep(end func()) bool {
 	if a == nil {
 		return false
@@ -98,8 +97,8 @@ func (a *Acquisition) End() {
 	}
 }
 
-// Pass ends a call that is part of another one, whose Acquisition keeps the drivers open. Without
-// one it is End.
+// Pass ends a call within another one, whose Acquisition keeps the drivers open. Without an outer
+// Acquisition it is End.
 func (a *Acquisition) Pass() {
 	for _, end := range a.end() {
 		if !a.outer.keep(end) {
@@ -108,7 +107,7 @@ func (a *Acquisition) Pass() {
 	}
 }
 
-// end returns what a has kept open.
+// end ends a, and returns the deferred functions.
 func (a *Acquisition) end() []func() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

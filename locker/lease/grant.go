@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
-// Grant describes a lock that a strategy acquired.
+// Grant describes an acquired lock.
 type Grant struct {
 	Name  string // the lock's name, as in the Request
-	Owner string // who holds; empty: the Lock makes a random one when it needs one
+	Owner string // of the hold; empty: the Lock makes a random one when needed
 	// Token identifies the hold at the server; whoever knows it can release the lock. No printing,
 	// logging or JSON shows it, with one exception: do not keep a Grant in an unexported field,
 	// because fmt would print the token there.
 	Token string        `json:"-"`
 	Mode  Mode          // how the lock is held
-	TTL   time.Duration // the lease, which a renewal without a TTL of its own repeats
+	TTL   time.Duration // the lease, also of a renewal without a TTL of its own
 	// Deadline is when the lease ends by the local clock. Zero: never.
 	Deadline time.Time
 	Fence    int64 // the fencing token; zero: none

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// OpKind says what a Lock asks of its Lease.
+// OpKind is a kind of operation on a Lease.
 type OpKind uint8
 
 // The operations of a Lease.
@@ -16,9 +16,9 @@ const (
 	OpRelease                      // end the hold
 	OpConvert                      // change the hold to Mode
 	OpRaiseFence                   // raise the fencing token to at least Fence, while the hold lasts
-	// OpUndo undoes a failed attempt, and wakes nobody: it ends an acquired hold as OpRelease
-	// does, and undoes a resume, so that the Lock and the Handle it was taken from work again. If a
-	// Lease does not support it, an acquired hold is released instead, and a resumed one expires.
+	// OpUndo undoes a failed attempt, and wakes nobody: it ends an acquired hold as OpRelease does,
+	// and undoes a resume: the earlier Lock and its Handle work again. If a Lease does not support
+	// it, an acquired hold is released instead, and a resumed one expires.
 	OpUndo
 	OpNote // replace the note of the hold by Note
 )
@@ -43,42 +43,41 @@ func (k OpKind) String() string {
 	}
 }
 
-// Op is one operation on a Lease. Fields that its Kind does not name are zero.
+// Op is one operation on a Lease. Fields of other Kinds are zero.
 type Op struct {
-	Kind  OpKind        // which operation
+	Kind  OpKind        // the operation
 	TTL   time.Duration // OpRenew: the new lease
 	Mode  Mode          // OpConvert: the new mode
-	Fence int64         // OpRaiseFence: the least that the fencing token is to be
+	Fence int64         // OpRaiseFence: the minimum fencing token
 	Note  string        // OpNote: the new note
-	// Waiter, of OpRelease, is the Waiting.ID of this process if it has a waiter that tries at
-	// once, without a wake-up from the server. Empty: it has none.
+	// Waiter, of OpRelease, is the Waiting.ID of this process if a waiter of it tries at once,
+	// without a wake-up from the server. Empty: none does.
 	Waiter string
-	Next   Next // OpRelease: who is to try next
-	// KeepUntil, of OpRelease, is the time until which the name stays taken although the hold ends.
-	// Zero: the lock is free at once.
+	Next   Next // OpRelease: the next to try
+	// KeepUntil, of OpRelease, is the end of MinHold: the name stays taken until then. Zero: the
+	// lock is free at once.
 	KeepUntil time.Time
 }
 
-// Next is who is to try next after a release.
+// Next says which waiter is to try next after a release.
 type Next string
 
 // The values of Next.
 const (
-	NextFirst Next = ""      // the first waiter in the queue at the server, which is woken
+	NextFirst Next = ""      // the first waiter in the queue at the server; it is woken
 	NextOwn   Next = "keep"  // Op.Waiter; nobody else is woken, unless the order of waiters is strict
 	NextOther Next = "leave" // the first waiter; the place of Op.Waiter is removed, nobody waits there
 )
 
-// Term is the result of an operation. After OpRenew a zero Deadline means that the lease never
-// ends; a zero Fence, that the fencing token is unchanged.
+// Term is the result of an operation. After OpRenew a zero Deadline is a lease without end. A zero
+// Fence is an unchanged fencing token.
 type Term struct {
 	Deadline time.Time // when the lease ends by the local clock
 	Fence    int64     // the new fencing token
-	Others   Others    // OpRelease: what it found out about other waiters
+	Others   Others    // OpRelease: other waiters
 }
 
-// Others is what a release found out about the waiters in the queue at the server, other than
-// Op.Waiter.
+// Others describes the waiters in the queue at the server, except Op.Waiter, at a release.
 type Others int
 
 // The values of Others.
@@ -88,20 +87,19 @@ const (
 	OthersWoken                 // one of them has been woken
 )
 
-// Lease is a strategy's side of one hold. Do answers an operation it does not know with
-// errors.ErrUnsupported; a wrapper passes on what it does not know. An error that matches
-// ErrNotHeld says that the hold has ended; one that matches ErrUnknownOutcome, that it is unknown
-// whether the operation was executed. Do may be called from several goroutines at once.
+// Lease is a strategy's side of one hold. Do returns errors.ErrUnsupported for an unknown
+// operation; a wrapper passes it on. ErrNotHeld says that the hold has ended, and ErrUnknownOutcome
+// that the operation may or may not have been executed. Do may be called from several goroutines at
+// once.
 //
-// A wrapper has a method Unwrap() Lease, so that what else the strategy's Lease can do is found
-// ([Tokened]).
+// A wrapper has a method Unwrap() Lease, so that [Find] finds the optional interfaces of the
+// strategy's Lease.
 type Lease interface {
 	// Do executes op.
 	Do(ctx context.Context, op Op) (Term, error)
 }
 
-// Sourced is implemented by a Lease, and by a Locker over one driver, that knows where it comes
-// from.
+// Sourced is implemented by a Lease, and by a Locker over one driver.
 type Sourced interface {
 	// Source returns the strategy, the client and the server.
 	Source() locktrace.Source
@@ -109,64 +107,65 @@ type Sourced interface {
 
 // Leaver is a Locker whose waiters have places at the server.
 type Leaver interface {
-	// Leave removes the place of the waiters of name whose Waiting.ID is id: all of them have given
-	// up. id is empty for shared waiters, which have no place. It wakes those that they kept from
-	// the lock. It does not wait for the answer, and calls left after it: a waiter that has come
-	// meanwhile may have lost its place.
+	// Leave removes the place id (Waiting.ID) in the queue of name: its waiters have all given up.
+	// id is empty for shared waiters, which have no place. Leave wakes the waiters behind them. It
+	// does not wait for the answer, and calls left after it: a waiter that has come meanwhile may
+	// have lost its place.
 	Leave(name, id string, left func())
 }
 
 // Queueing is a Locker whose requests wait in a queue of their process, such as middleware/retry.
-// It is for middleware whose requests wait behind one that is in the queue.
+// It is for middleware whose own requests wait behind one in the queue.
 type Queueing interface {
-	// GaveUp returns the error of a request for name that waited since began, outside the queue, and
-	// gave up because of why. It says what the queue knows of the holder, or of an outage.
+	// GaveUp returns the error of a request for name: it waited since began, outside the queue, and
+	// gave up because of why. The error names the last known holder or outage.
 	GaveUp(name string, began time.Time, why error) error
 }
 
-// Reentrant is a Locker that may grant a lock again to the owner that holds it (Request.Owner). Then a
-// request does not wait in a queue behind requests that wait for its own owner, and middleware/handover
-// does not hand its locks over.
+// Reentrant is a Locker that may grant a held lock again to its owner (Request.Owner). Then a
+// request does not queue behind waiters for its own owner, and middleware/handover does not hand
+// its locks over.
 type Reentrant interface {
-	// Reenters reports whether the Locker does so.
+	// Reenters reports whether the Locker re-enters.
 	Reenters() bool
 }
 
 // Served is implemented by a Lease whose hold is at one server.
 type Served interface {
 	Lease
-	// Server returns what stands for that server now: see driver.Driver.
+	// Server returns driver.Driver.Server for the lock's key.
 	Server() any
 }
 
-// Tokened is implemented by a Lease whose token changes while it is held: Lock.Handle asks for it
-// in place of the Grant's. A quorum's token is made of those of its nodes, which come and go.
+// Tokened is implemented by a strategy's Lease if its token changes during the hold: Lock.Handle
+// uses Token in place of Grant.Token. A quorum's token consists of those of its nodes, which come
+// and go. A wrapper's Token is not used.
 type Tokened interface {
 	Lease
-	// Token returns the token by which the hold is known now.
+	// Token returns the present token of the hold.
 	Token() string
 }
 
-// Explained is implemented by a Lease that stands for another Lock, and knows how that was lost.
+// Explained is implemented by a Lease that stands for another Lock.
 type Explained interface {
 	Lease
-	// Loss returns the *locker.LostError of the other Lock, with which the Lock of this Lease ends
-	// too if its lease has run out. nil: none is known.
+	// Loss returns the *locker.LostError of the other Lock, or nil if none is known. The Lock of
+	// this Lease ends with it too if its lease has run out.
 	Loss() error
 }
 
-// Counted is implemented by a Lease, and by a Locker, that may be a semaphore's. A name of a
-// semaphore can have several exclusive holds at a time.
+// Counted is implemented by a Lease or a Locker that may be a semaphore's. A name of a semaphore
+// can have several exclusive holds at a time.
 type Counted interface {
 	// Permits returns the limit of the semaphore; 0 if it is not a semaphore.
 	Permits() int
 }
 
-// maxWrapped is how many Leases Find looks at.
+// maxWrapped is the maximum number of Leases in a Find.
 const maxWrapped = 1000
 
-// Find returns the first T among l and what it wraps. It looks no further than 1,000 Leases, so
-// that it ends if one of them wraps itself.
+// Find returns the first T among l and the Leases in it. It ends after 1,000 Leases, in case one
+// wraps itself.
 func Find[T any](l Lease) (found T, ok bool) {
 	for range maxWrapped {
 		if found, ok = l.(T); ok {

@@ -2,7 +2,7 @@ package lease
 
 import "fmt"
 
-// Mode is locker.Mode, which says what the two mean.
+// Mode is locker.Mode.
 type Mode uint8
 
 // The modes: see locker.Exclusive and locker.Shared.

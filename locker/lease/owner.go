@@ -7,8 +7,8 @@ import (
 
 type ownerKey struct{}
 
-// contextOwner is the owner that a ctx carries for one name, or for all if name is "". lock is the
-// Lock whose Context made it, or nil; outer is what the ctx carried before.
+// contextOwner is the owner in a ctx for one name, or for all names if name is "". lock is the Lock
+// whose Context made it, or nil; outer is the one of the outer ctx.
 type contextOwner struct {
 	owner, name string
 	lock        holder
@@ -18,14 +18,14 @@ type contextOwner struct {
 // holder is a Lock.
 type holder interface{ Hold() Hold }
 
-// WithOwner returns a ctx under which acquires of name are made by owner. An empty name means all
-// names; an empty owner removes what ctx carried for it.
+// WithOwner returns a ctx for acquires of name by owner. An empty name means all names; an empty
+// owner removes the one of ctx.
 func WithOwner(ctx context.Context, name, owner string) context.Context {
 	return with(ctx, contextOwner{owner: owner, name: name})
 }
 
-// WithHold returns a ctx of a call chain that holds lock: acquires of its name are made by its
-// owner, and HoldsFrom finds the hold. The ctx keeps lock from being garbage-collected.
+// WithHold returns a ctx for a call chain under lock: acquires of its name are made by its owner,
+// and HoldsFrom finds the hold. The ctx keeps lock from being garbage-collected.
 func WithHold(ctx context.Context, lock holder) context.Context {
 	hold := lock.Hold()
 	return with(ctx, contextOwner{owner: hold.Owner(), name: hold.Name(), lock: lock})
@@ -36,7 +36,7 @@ func with(ctx context.Context, o contextOwner) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &o)
 }
 
-// OwnerFrom returns the owner that ctx carries for name: the one that was set last.
+// OwnerFrom returns the owner for name in ctx: the one set last.
 func OwnerFrom(ctx context.Context, name string) (string, bool) {
 	o := ownerOf(ctx, name)
 	if o == nil {
@@ -45,9 +45,8 @@ func OwnerFrom(ctx context.Context, name string) (string, bool) {
 	return o.owner, o.owner != ""
 }
 
-// HoldsFrom returns the holds of name that ctx carries, the latest first. It leaves out those of
-// other owners than the one that ctx carries for name now: a ctx with a new owner begins a call
-// chain of its own.
+// HoldsFrom returns the holds of name in ctx, the latest first. It leaves out those of earlier
+// owners: a ctx with a new owner begins a call chain of its own.
 func HoldsFrom(ctx context.Context, name string) iter.Seq[Hold] {
 	return func(yield func(Hold) bool) {
 		first := ownerOf(ctx, name)
@@ -59,7 +58,7 @@ func HoldsFrom(ctx context.Context, name string) iter.Seq[Hold] {
 	}
 }
 
-// ownerOf returns what ctx carries for name: what was set last. It is nil if there is nothing.
+// ownerOf returns the contextOwner for name: the one set last, or nil.
 func ownerOf(ctx context.Context, name string) *contextOwner {
 	o, _ := ctx.Value(ownerKey{}).(*contextOwner)
 	for o != nil && o.name != "" && o.name != name {

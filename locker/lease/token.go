@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// TokenLen is the length of what NewToken returns.
+// TokenLen is the length of a token of NewToken.
 const TokenLen = 22
 
 // NewToken returns 128 random bits from crypto/rand as 22 characters of URL-safe base64. The last
-// one is P, f, v or _, by which [IsToken] distinguishes tokens from what other libraries make.
+// one is P, f, v or _: [IsToken] tells tokens from the values of other libraries by it.
 func NewToken() string {
 	var raw [16]byte
-	_, _ = rand.Read(raw[:]) // never fails: the runtime aborts where the system has no randomness
+	_, _ = rand.Read(raw[:]) // never fails: the runtime aborts on a system without randomness
 	var text [TokenLen]byte
 	base64.RawURLEncoding.Encode(text[:], raw[:])
 	text[TokenLen-1] = lastOf(text[TokenLen-1])
 	return string(text[:])
 }
 
-// lastOf returns the last character of a token for that of the base64 of 16 bytes, which has two
-// bits.
+// lastOf returns the last character of a token for c, that of the base64 of 16 bytes: two bits.
 func lastOf(c byte) byte {
 	switch c {
 	case 'A':
@@ -35,7 +34,7 @@ func lastOf(c byte) byte {
 	}
 }
 
-// IsToken reports whether text has the form of what NewToken returns.
+// IsToken reports whether text has the form of a token of NewToken.
 func IsToken(text string) bool {
 	if len(text) != TokenLen || !strings.ContainsRune("Pfv_", rune(text[TokenLen-1])) {
 		return false
