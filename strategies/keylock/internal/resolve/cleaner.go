@@ -10,22 +10,21 @@ import (
 )
 
 const (
-	// maxCalls bounds the calls of a lane in flight, less those that are stalled. Those to one server
+	// maxCalls bounds the calls of a lane in flight, less the stalled ones. Calls to one server
 	// travel together: see adapter.Pipeline.
 	maxCalls = 128
-	// stall is how long a call may be in flight before it counts as stalled. Up to maxStalled of a
-	// lane may be in flight for longer, so that a node that has just frozen delays no other.
+	// A call in flight for longer than stall is stalled. A lane may have maxStalled of them, so
+	// that a newly frozen node delays no other.
 	stall      = 50 * time.Millisecond
 	maxStalled = 1024
-	// maxResidues bounds the residues of a driver: a further one replaces one that was tried
-	// before, if there is one. See evict.
+	// maxResidues bounds the residues of a driver: see evict.
 	maxResidues = 1 << 14
 )
 
-// lane is a share of the concurrent calls. Each class of residues has its own, so that none waits
-// for the calls of another. The mutex of the cleaner guards it.
+// lane is a share of the concurrent calls, for one class of residues: no class waits for the calls
+// of another. The mutex of the cleaner guards it.
 type lane struct {
-	queues     []*residueQueue // those that it serves, in this order
+	queues     []*residueQueue // served in this order
 	calls      int             // in flight
 	stalled    int             // of the calls
 	maxStalled int
@@ -37,21 +36,20 @@ func (l *lane) full() bool { return l.calls-min(l.stalled, l.maxStalled) >= maxC
 // cleaner cleans up for one driver.
 type cleaner struct {
 	drv  driver.Driver
-	wake chan struct{} // what is due has changed
+	wake chan struct{} // the next due time has changed
 
 	mu      sync.Mutex
-	count   int // residues, also those that are being tried
+	count   int // residues, also those being tried
 	closing bool
 	budget  budget
 
 	known       residueQueue // of holds known to be there
 	first       residueQueue // of first tries
 	again       residueQueue // of tries within the budget
-	silent      residueQueue // of residues whose last try was not answered
-	failedKnown residueQueue // of holds known to be there, whose last try failed
+	silent      residueQueue // of unanswered last tries
+	failedKnown residueQueue // of holds known to be there, after a failed try
 
-	// In this order: what is known to be there waits for nothing that may be there, and a silent
-	// server delays no other.
+	// In this order: a known hold waits for no possible one, and a silent server delays no other.
 	lanes [3]lane
 }
 
@@ -75,7 +73,7 @@ func (c *cleaner) start() {
 	}
 }
 
-// run tries what is due until nothing is left.
+// run tries the due residues until none is left.
 func (c *cleaner) run(closing context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -88,7 +86,7 @@ func (c *cleaner) run(closing context.Context) {
 		r, in, wait := c.next(time.Now())
 		switch {
 		case r != nil:
-			go c.try(r, in) //nolint:gosec // a try outlives the beginning of Close, which waits for it
+			go c.try(r, in) //nolint:gosec // Close waits for the try
 			continue
 		case wait < 0:
 			if cleaners.dismiss(c) {
@@ -131,8 +129,8 @@ func (c *cleaner) next(now time.Time) (r *residue, in *lane, wait time.Duration)
 	return nil, nil, wait
 }
 
-// due takes from q a residue that is due and within the budget. If there is none, it returns how
-// long that takes, or -1 if q is empty. The mutex is held.
+// due takes from q a residue if it is due and within the budget. Otherwise it returns the wait for
+// one, or -1 if q is empty. The mutex is held.
 func (c *cleaner) due(q *residueQueue, now time.Time) (r *residue, wait time.Duration) {
 	for q.Len() > 0 {
 		r := (*q)[0]
@@ -156,7 +154,7 @@ func (c *cleaner) due(q *residueQueue, now time.Time) (r *residue, wait time.Dur
 	return nil, -1
 }
 
-// drop removes a residue that waits. The mutex is held.
+// drop removes a waiting residue. The mutex is held.
 func (c *cleaner) drop(r *residue) {
 	r.queue.remove(r)
 	c.count--
@@ -209,8 +207,8 @@ func (c *cleaner) add(r *residue) {
 	c.wakeRun()
 }
 
-// evict drops a residue that was tried before and that an answered try did not remove, if there is
-// one. A hold known to be there is dropped last. The mutex is held.
+// evict drops a residue that was tried before, if there is one. A hold known to be there is the
+// last choice, and only after a failed try. The mutex is held.
 func (c *cleaner) evict() {
 	for _, q := range [...]*residueQueue{&c.again, &c.silent, &c.failedKnown} {
 		if q.Len() > 0 {
@@ -251,7 +249,7 @@ func (c *cleaner) answered(r *residue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.queue == nil {
-		return // it is being tried, which looks itself, or is over
+		return // it is over, or being tried: try looks itself
 	}
 	switch state := r.Sends.state(); {
 	case state.settled(), r.finalTries > 1 && state.pending == 0 && state.present == 0:

@@ -9,24 +9,23 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// openFor is the minimum time during which a send of unknown outcome may still be executed, for
-// example by a frozen server.
+// openFor is the minimum of OpenFor: a frozen server may execute a command late.
 const openFor = 30 * time.Second
 
 // OpenFor is how long after its last send a command of unknown outcome may still be executed: ttl,
 // at least 30 s.
 func OpenFor(ttl time.Duration) time.Duration { return max(ttl, openFor) }
 
-// Residue is what an abandoned acquire, or a release of unknown outcome, may have left.
+// Residue is a possible hold of an abandoned acquire, or after a release of unknown outcome.
 type Residue struct {
-	// Sends are the sends that may still create the hold. Once they are settled the clean-up ends.
+	// Sends may still create the hold. Once they are settled the clean-up ends.
 	Sends *Unanswered
 	// Until ends the clean-up.
 	Until time.Time
 	// Timeout bounds each call of Remove.
 	Timeout time.Duration
-	// Remove removes the hold if it is there, and only then. It sends one command, and reports
-	// whether that removed a hold.
+	// Remove removes the hold if it is there. It sends one command, and reports whether it removed
+	// a hold.
 	Remove func(ctx context.Context) (removed bool, err error)
 }
 
@@ -48,7 +47,7 @@ func CleanUp(drv driver.Driver, r Residue) {
 	}
 }
 
-// cleaners are those of the drivers that have anything to clean up.
+// cleaners has a cleaner for each driver with residues.
 var cleaners = registry{byDriver: map[driver.Driver]*cleaner{}}
 
 type registry struct {
@@ -57,7 +56,7 @@ type registry struct {
 }
 
 // enlist adds res to the cleaner of drv, and reports whether the cleaner is new and must be
-// started. A driver that is not comparable gets a cleaner for each residue.
+// started. An incomparable driver gets a cleaner for each residue.
 func (r *registry) enlist(drv driver.Driver, res *residue) (c *cleaner, fresh bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

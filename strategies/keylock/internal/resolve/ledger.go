@@ -1,6 +1,6 @@
 package resolve
 
-// Verdict is what a late reply shows about the send of an acquire.
+// Verdict is the meaning of a late reply to the send of an acquire.
 type Verdict uint8
 
 const (
@@ -12,11 +12,11 @@ const (
 	Won
 )
 
-// ledger counts the unanswered sends of one acquire and what is known of them. The zero ledger has
+// ledger counts the unanswered sends of one acquire and their known outcomes. The zero ledger has
 // none.
 type ledger struct {
-	open    int // sends that may still be executed, as far as their answers tell
-	pending int // those of them whose answers can still come
+	open    int // sends with no answer yet, or with an unclear one
+	pending int // open sends with an answer that can still come
 	found   int // open sends known, other than by their answer, to have been executed
 	present int // holds known to have been created and not known to be removed
 }
@@ -24,7 +24,7 @@ type ledger struct {
 // settled reports whether nothing is there and nothing can come any more.
 func (l ledger) settled() bool { return l.present == 0 && l.open <= l.found }
 
-// unanswered counts a send whose answer did not come, and that may come late.
+// unanswered counts a send without an answer. pending: the answer may come late.
 func (l ledger) unanswered(pending bool) ledger {
 	l.open++
 	if pending {
@@ -41,7 +41,7 @@ func (l ledger) answered(v Verdict) ledger {
 		return l
 	case v == Refused:
 	case l.found > 0:
-		l.found-- // that was the one
+		l.found-- // it was this one
 	default:
 		l.present++
 	}
@@ -49,8 +49,7 @@ func (l ledger) answered(v Verdict) ledger {
 	return l
 }
 
-// executed records that an open send was found to have been executed, and that the hold that it
-// created is kept or was removed.
+// executed records that an open send was executed, and that its hold is kept or was removed.
 func (l ledger) executed() ledger {
 	if l.present > 0 {
 		l.present--
@@ -60,7 +59,7 @@ func (l ledger) executed() ledger {
 	return l
 }
 
-// absent records that no hold was there when the ledger was l0.
+// absent records that there was no hold at the time of l0.
 func (l ledger) absent(l0 ledger) ledger {
 	l.present = max(l.present-l0.present, 0)
 	return l

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// residue is a Residue in the hands of a cleaner, whose mutex guards it.
+// residue is a Residue of a cleaner. The cleaner's mutex guards it.
 type residue struct {
 	Residue
 	began, due time.Time
@@ -16,13 +16,13 @@ type residue struct {
 	answered   bool // a try was answered
 	failed     bool // the last try ended with an error
 	silent     bool // the last try was not answered
-	finalTries int  // which try since the driver began to close is next: 1, then 2; 0: it is open
+	finalTries int  // number of the next try since Close began: 1, then 2; 0: open
 
-	queue *residueQueue // that it waits in; nil while it is tried, and when it is dropped
+	queue *residueQueue // of the waiting residue; nil if being tried or dropped
 	index int           // in the queue
 }
 
-// cost is that of the next try.
+// cost returns the cost of the next try.
 func (r *residue) cost() int {
 	if r.finalTries > 0 {
 		return 0
@@ -44,7 +44,7 @@ func (r *residue) record(removed bool, err error, before Mark) {
 	}
 }
 
-// isOver reports whether the clean-up ends after a try that ended with err: nothing can be left,
+// isOver reports whether the clean-up ends after a try with the result err: nothing can be left,
 // its time is over, or nothing can be sent any more.
 func (r *residue) isOver(err error, now time.Time) bool {
 	closed := errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrNotSent) &&
@@ -52,12 +52,12 @@ func (r *residue) isOver(err error, now time.Time) bool {
 	return r.Sends.Settled() || !now.Before(r.Until) || closed || r.finalTries > 1 || r.finalTries == 1 && err != nil
 }
 
-// schedule sets when the next try is due after one that ended with err.
+// schedule sets the time of the next try after one with the result err.
 func (r *residue) schedule(err error, now time.Time, closing bool) {
 	r.due = now
 	switch {
 	case closing:
-		if r.finalTries > 0 { // what was sent before may be executed after the try, or be answered late
+		if r.finalTries > 0 { // an earlier command may be executed after the try, or be answered late
 			r.due = now.Add(finalAnswerWait)
 		}
 		r.finalTries++

@@ -25,38 +25,37 @@ type Sends struct {
 	Limit time.Duration
 	// Urgent marks the sends as urgent for the driver ([driver.Bounded.Urgent]).
 	Urgent bool
-	// Patience, if not nil, ends the resending instead of ctx, which then bounds only each send. A
-	// command that could not be sent within its Timeout is then resent too.
+	// Patience, if not nil, ends the resending; ctx then bounds each send alone. A command that
+	// could not be sent within its Timeout is then resent too.
 	Patience context.Context //nolint:containedctx // a second context, of the same call
 
-	// UntilClose, if not nil, ends the resending: that of the driver.
+	// UntilClose, if not nil, ends the resending: driver.Driver.UntilClose.
 	UntilClose context.Context //nolint:containedctx // as Patience
 
-	// ReadLate is for a command that makes a hold. It returns the meaning of a reply that came too
-	// late for the send, and that the driver returned without an error. It may be called at any time,
-	// also after Resolve. Nil: late replies are not read.
+	// ReadLate is for a command that makes a hold. It returns the meaning of a late reply without
+	// an error. It may be called at any time, also after Resolve. Nil: late replies are not read.
 	ReadLate func(v any) Verdict
 
-	// N counts the sends, Open those of them whose reply did not arrive.
+	// N counts the sends, Open those without a reply.
 	N, Open int
-	// Unanswered is what is known of the open ones if there is a ReadLate; nil if there were none.
+	// Unanswered tracks the open sends if there is a ReadLate; nil if there were none.
 	Unanswered *Unanswered
 	// First and Last are when the first and the last send began, FirstOpen when the first open one
 	// did.
 	First, Last, FirstOpen time.Time
 }
 
-// Resolve calls send, and calls it again as long as a send is open and ctx and Limit allow: after 5 ms
-// doubling to 500 ms. It also resends after TRYAGAIN (a slot on the move), and with Patience a
-// command that could not be sent within Timeout. send sends the command once, within its ctx, and
-// returns the driver's error. It must be safe to resend.
+// Resolve calls send, and calls it again as long as a send is open and ctx and Limit allow: after 5
+// ms doubling to 500 ms. It also resends after TRYAGAIN (a slot on the move), and with Patience
+// after a Timeout without a send. send sends the command once, within its ctx, and returns the
+// driver's error. The command must be safe to resend.
 //
 // Neither s nor send escapes: a command is resolved without an allocation for either.
 //
 // The error is nil once a send was answered. If no send is open, it is the error of the last one.
-// Else it matches locker.ErrUnknownOutcome, the last error, and ctx's if that ended the resending.
-// An error that is driver.Interrupted matches locker.ErrUnknownOutcome too and is not resent, nor
-// is one after which the server would refuse WAIT again.
+// Else it matches locker.ErrUnknownOutcome, the last error, and ctx's if ctx ended the resending.
+// Resolve does not resend after driver.Interrupted, which matches locker.ErrUnknownOutcome too, nor
+// after driver.WaitRefused.
 func (s *Sends) Resolve(ctx context.Context, send func(ctx context.Context) error) error {
 	patience := s.Patience
 	if patience == nil {
@@ -87,7 +86,8 @@ func (s *Sends) Resolve(ctx context.Context, send func(ctx context.Context) erro
 	}
 }
 
-// resendsUnexecuted reports whether a command is resent that err proves not executed.
+// resendsUnexecuted reports whether a command is resent although err proves that it was not
+// executed.
 func (s *Sends) resendsUnexecuted(patience context.Context, err error) bool {
 	if driver.CodeOf(err) == "TRYAGAIN" {
 		return true
@@ -96,8 +96,7 @@ func (s *Sends) resendsUnexecuted(patience context.Context, err error) bool {
 		!ended(patience)
 }
 
-// withDial returns ended, with the dial that failed while a send waited for a connection, if err
-// has one.
+// withDial adds the failed dial in err, if there is one, to ended.
 func withDial(ended, err error) error {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && !dial.Timeout() {
 		return fmt.Errorf("%w: %w", ended, dial)
@@ -105,11 +104,11 @@ func withDial(ended, err error) error {
 	return ended
 }
 
-// lateTimer is for how long a context whose Deadline has passed may not have ended.
+// lateTimer bounds the delay of a context's end after its Deadline.
 const lateTimer = 100 * time.Millisecond
 
-// ended reports whether ctx has ended. A client may have noticed the Deadline before ctx's timer
-// did: then ended waits for that, so that the cause is known.
+// ended reports whether ctx has ended. If the Deadline has passed, ended waits for ctx's timer, so
+// that the cause is known.
 func ended(ctx context.Context) bool {
 	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
 		wait(ctx, lateTimer)
@@ -126,7 +125,7 @@ func (s *Sends) over(patience context.Context, delay time.Duration) bool {
 // closing reports whether Close of the driver has begun.
 func (s *Sends) closing() bool { return s.UntilClose != nil && s.UntilClose.Err() != nil }
 
-// addOpen counts a send whose reply did not arrive.
+// addOpen counts a send without a reply.
 func (s *Sends) addOpen(err error) {
 	if s.Open++; s.Open == 1 {
 		s.FirstOpen = s.Last
@@ -157,7 +156,7 @@ func (s *Sends) send(ctx context.Context, send func(ctx context.Context) error) 
 	return send(bound)
 }
 
-// classify wraps err in ErrUnknownOutcome if an earlier send is open.
+// classify wraps err in ErrUnknownOutcome if a send is open.
 func (s *Sends) classify(err error) error {
 	if s.Open == 0 {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Unanswered tracks the sends of one acquire whose answers did not come in time, and their late
-// answers. The nil Unanswered has none.
+// Unanswered tracks the sends of one acquire without an answer in time, and their late answers. The
+// nil Unanswered has none.
 type Unanswered struct {
 	mu     sync.Mutex
 	ledger ledger
@@ -24,23 +24,22 @@ func (u *Unanswered) state() ledger {
 	return u.ledger
 }
 
-// Executed records that one of the sends was found to have been executed, and that its hold is
-// kept.
+// Executed records that one of the sends was executed, and that its hold is kept.
 func (u *Unanswered) Executed() {
 	if u != nil {
 		u.update(ledger.executed)
 	}
 }
 
-// Held records that there is a hold to remove, besides those that the sends may still create.
+// Held records a hold to remove, besides those of later executed sends.
 func (u *Unanswered) Held() {
 	u.update(func(l ledger) ledger { l.present = max(l.present, 1); return l })
 }
 
-// Mark is what was known at a time.
+// Mark is the state of an Unanswered at a time.
 type Mark struct{ ledger ledger }
 
-// Mark returns what is known now.
+// Mark returns the present state.
 func (u *Unanswered) Mark() Mark {
 	if u == nil {
 		return Mark{}
@@ -48,8 +47,8 @@ func (u *Unanswered) Mark() Mark {
 	return Mark{u.state()}
 }
 
-// RemovedSince records that a command sent at the mark left no hold. Holds that became known after
-// the mark may have been created after it ran, and still count.
+// RemovedSince records that a command sent at the mark left no hold. Holds known only since the
+// mark still count: they may be newer than the command.
 func (u *Unanswered) RemovedSince(m Mark) {
 	if u != nil {
 		u.update(func(l ledger) ledger { return l.absent(m.ledger) })
@@ -62,7 +61,7 @@ func (u *Unanswered) update(change func(ledger) ledger) {
 	u.ledger = change(u.ledger)
 }
 
-// Add counts a send that ended with err. If its answer can still come, read tells what it means.
+// Add counts a send with the result err. read returns the meaning of its late answer.
 func (u *Unanswered) Add(err error, read func(v any) Verdict) {
 	pending, late := errors.AsType[*driver.PendingError](err)
 	u.update(func(l ledger) ledger { return l.unanswered(late) })
