@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// keyAttempt is one acquire or resume, with all its sends. The hold that it makes outlives it.
+// keyAttempt is one acquire or resume, with all its sends. Its hold outlives it.
 type keyAttempt struct {
 	*keyHold
 	req      locker.Request // Note and MinHold are those of the hold
@@ -21,12 +21,12 @@ type keyAttempt struct {
 	waiter   waiter
 	answered *scriptCall // the last call of a script; nil if SET NX was answered
 
-	won   time.Time // when the command was sent from which the lease counts
+	won   time.Time // start of the lease: when its command was sent
 	own   bool      // an earlier send made the hold
 	fence int64
 }
 
-// newAttempt prepares an attempt on behalf of req, whose fields were checked.
+// newAttempt prepares an attempt for a checked request.
 func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) keyAttempt {
 	handed, permits := req.Resume.Grant(), max(req.Permits, 1)
 	if handed.Token != "" {
@@ -84,7 +84,7 @@ func (a *keyAttempt) run(ctx context.Context) error {
 	return err
 }
 
-// send sends the attempt once: SET NX, and the script if that is refused, or the script alone.
+// send sends the attempt once: SET NX, and after its refusal the script, or the script alone.
 func (a *keyAttempt) send(ctx context.Context) error {
 	if a.beginsWithSetNX() {
 		set, err := a.l.drv.SetNX(ctx, a.key, a.acquired, a.ttl)
@@ -98,14 +98,14 @@ func (a *keyAttempt) send(ctx context.Context) error {
 	return call.send(ctx)
 }
 
-// beginsWithSetNX reports whether the next command is SET NX. Resends need the script, which finds
-// what an earlier send did, and so do waiters, which have a place in the queue.
+// beginsWithSetNX reports whether the next command is SET NX. Resends need the script, to find the
+// result of an earlier send, and waiters need it for their place in the queue.
 func (a *keyAttempt) beginsWithSetNX() bool {
 	return a.l.spec.SetNX && a.l.cfg.MinReplicas == 0 && !a.resumes() && !a.fenced() && a.sends.N == 1 &&
 		(a.waiter.ID == "" || a.waiter.Free) && !a.l.cfg.Fair
 }
 
-// readLate returns what a late reply to an attempt shows.
+// readLate returns the meaning of a late reply to an attempt.
 func readLate(v any) resolve.Verdict {
 	switch v := v.(type) {
 	case bool: // of SET NX
@@ -161,8 +161,8 @@ func (a *keyAttempt) read(reply driver.Reply) error {
 	return nil
 }
 
-// refused returns the refusal in a reply. The caller learns that it did not wait, unless it asked
-// for that.
+// refused returns the refusal in a reply. Its text mentions the single attempt, unless the caller
+// asked for one.
 func (a *keyAttempt) refused(reply driver.Reply) error {
 	err := a.refusal(reply)
 	held, ok := err.(*locker.ContentionError) //nolint:errorlint // refusal made it
@@ -201,8 +201,8 @@ func (a *keyAttempt) late() error {
 		locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
 }
 
-// describe adds the server to an error that may pass and says nothing about the lock, and the key
-// to WRONGTYPE.
+// describe adds the server to a transient error without an answer about the lock, and the key to
+// WRONGTYPE.
 func (a *keyAttempt) describe(err error) error {
 	switch {
 	case driver.CodeOf(err) == "WRONGTYPE":
@@ -216,7 +216,7 @@ func (a *keyAttempt) describe(err error) error {
 }
 
 // undoIfClosing returns err. If the attempt acquired the lock while the driver is closing, it
-// undoes that and returns ErrClosed: the lock could not be renewed or released.
+// undoes the acquire and returns ErrClosed: the lock could not be renewed or released.
 func (a *keyAttempt) undoIfClosing(err error) error {
 	if err != nil || a.sends.UntilClose.Err() == nil {
 		return err

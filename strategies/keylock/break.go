@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// FindHolds implements locker.Breaker. The function that it returns releases each hold by its
-// value, as ReleaseHandle does.
+// FindHolds implements locker.Breaker. The returned function releases each hold by its value, as
+// ReleaseHandle does.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
 	state, reply, err := l.inspect(ctx, name, "holds")
 	if err != nil || !state.Held {

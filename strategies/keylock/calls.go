@@ -20,12 +20,12 @@ type scriptCall struct {
 	keys   []string
 	args   []string
 	reply  driver.Reply
-	queue  bool // the last key is the queue's, which the script can do without
+	queue  bool // the last key is the queue's; the script can do without
 
 	keepUntil time.Time // of a release: see lease.Op.KeepUntil
 
 	replicas int           // how many must acknowledge it; 0: none
-	within   time.Duration // the time that they have; less if ctx ends sooner
+	within   time.Duration // the time for it; less if ctx ends sooner
 	acked    int           // how many did, in the last send
 }
 
@@ -47,8 +47,8 @@ func (c *scriptCall) sendOnce(ctx context.Context) (err error) {
 	return err
 }
 
-// currentArgs returns the arguments as they are sent now. A release that keeps the name taken says
-// for how much longer, rounded up: a resend says less.
+// currentArgs returns the arguments to send now. A release with MinHold adds the rest of it,
+// rounded up: a resend has less.
 func (c *scriptCall) currentArgs() []string {
 	if c.keepUntil.IsZero() {
 		return c.args
@@ -87,7 +87,7 @@ func (c *scriptCall) queued() {
 	c.queue = true
 }
 
-// Each of the following functions builds the arguments of one script, in the order that Spec lists.
+// Each of the following functions builds the arguments of one script, in the order of Spec.
 
 // acquireCall prepares the call of Acquire, or of Resume if the attempt takes over a hold.
 func (a *keyAttempt) acquireCall() scriptCall {
@@ -149,7 +149,7 @@ func (h *keyHold) noteCall(value string, c *change) scriptCall {
 	return h.replicated(h.lockCall(h.l.spec.Resume, args...))
 }
 
-// endCall prepares the call of Release, or of UndoResume, that ends the hold of that value. A release
+// endCall prepares the call of Release, or of UndoResume, for the hold with that value. A release
 // wakes waiters, unless it is an OpUndo. It leaves out the arguments of the queue if all are empty:
 // with them an acquire and a release cost the server a tenth more.
 func (h *keyHold) endCall(value string, op lease.Op) scriptCall {
@@ -175,8 +175,8 @@ func (h *keyHold) endCall(value string, op lease.Op) scriptCall {
 	return c
 }
 
-// counterTTL returns how long the fence counter of a lock that may last for another ttl is kept, in
-// ms; "0" if there is none.
+// counterTTL returns the TTL of the fence counter of a lock with that ttl, in ms; "0" if there is
+// none.
 func (h *keyHold) counterTTL(ttl time.Duration) string {
 	if !h.fenced() {
 		return "0"

@@ -26,25 +26,24 @@ type Config struct {
 	ReleaseTimeout time.Duration
 	// MinReplicas is how many replicas must acknowledge an acquire, a resume, a renewal or an
 	// upgrade before it counts. They are asked by WAIT, in the same round trip. Default: 0, none.
-	// A driver that cannot send WAIT makes acquires return errors.ErrUnsupported.
+	// If the driver cannot send WAIT, acquires return errors.ErrUnsupported.
 	MinReplicas int
 	// ReplicaTimeout is how long the replicas have for it; at least 1 ms, and less than an attempt.
 	// Default: half of the attempt's timeout.
 	ReplicaTimeout time.Duration
-	// Fair makes the order of waiters strict: the lock goes to the one that has waited longest, and
-	// to nobody else while one waits. It needs a Spec with Queue. Default: newcomers may take a
-	// free lock.
+	// Fair makes the order of waiters strict: while somebody waits, only the longest waiter gets
+	// the lock. It needs a Spec with Queue. Default: newcomers may take a free lock.
 	Fair bool
 }
 
 const (
 	// maxAttemptTimeout is the upper bound of the default.
 	maxAttemptTimeout = 3 * time.Second
-	// minTTL is the shortest lease of which the allowance for drift leaves anything.
+	// minTTL is the shortest lease: the allowance for drift would use up a shorter one.
 	minTTL = 3 * time.Millisecond
 )
 
-// check returns an error that names the strategy if a field is bad.
+// check returns an error for a bad field. The error names the strategy.
 func (c Config) check(strategy string) error {
 	invalid := func(field, got, allowed string) error { return driver.Invalid(strategy+".Config."+field, got, allowed) }
 	attempt := c.attemptTimeout(c.ttl(0))
@@ -84,7 +83,7 @@ func (l *Locker) checkTTL(ttl time.Duration) error {
 	return nil
 }
 
-// ttl returns the lease of a request that asks for asked, in whole milliseconds.
+// ttl returns the lease of a request with the TTL asked, in whole milliseconds.
 func (c Config) ttl(asked time.Duration) time.Duration {
 	return cmp.Or(asked, c.TTL, locker.DefaultTTL).Truncate(time.Millisecond)
 }
@@ -96,8 +95,7 @@ func (c Config) attemptTimeout(ttl time.Duration) time.Duration {
 	return max(min(ttl/3, maxAttemptTimeout), time.Millisecond)
 }
 
-// replicaTimeout returns how long replicas have to acknowledge what an attempt wrote, in whole
-// milliseconds.
+// replicaTimeout returns the replicas' time for an acknowledgement, in whole milliseconds.
 func (c Config) replicaTimeout(attempt time.Duration) time.Duration {
 	return cmp.Or(c.ReplicaTimeout, attempt/2).Truncate(time.Millisecond)
 }

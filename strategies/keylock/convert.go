@@ -12,8 +12,8 @@ import (
 
 var errOvertaken = errors.New("a later conversion of the same lock overtook it")
 
-// convert changes the mode of the hold. Each conversion has a number, by which the script refuses
-// what arrives behind a later one.
+// convert changes the mode of the hold. Each conversion has a number: the script refuses a lower
+// one after a higher one.
 func (h *keyHold) convert(ctx context.Context, mode locker.Mode) (lease.Term, error) {
 	call := h.convertCall(mode)
 	status, err := h.run(ctx, &call, replyYes, replyAlready, replyNo, replyRefused, replyLate, replyCounter,

@@ -21,18 +21,18 @@ import (
 type keyHold struct {
 	l            *Locker
 	key, owner   string
-	acquired     string // the value with which it was acquired
+	acquired     string // the value of the acquire
 	counter      string // the key of the fence counter; "": not fenced
-	replaced     string // the value that a resume replaced; "": the hold was acquired
+	replaced     string // the value before a resume; "": the hold was acquired
 	ttl, timeout time.Duration
-	unanswered   *resolve.Unanswered // sends of the acquire that may still be executed
+	unanswered   *resolve.Unanswered // sends of the acquire; they may still be executed
 	openUntil    time.Time           // until when they may be
 	conversions  atomic.Int64        // the number of the last conversion
 
 	mu       sync.Mutex
 	deadline time.Time     // the latest of all replies
 	value    string        // the present one; see note.go
-	change   *change       // of the note, with an outcome that is not known yet; nil: none
+	change   *change       // of the note, outcome unknown yet; nil: none
 	noteTurn chan struct{} // has an item while a call of a change is in flight; nil: none ever was
 }
 
@@ -82,7 +82,7 @@ func (h *keyHold) fenced() bool { return h.counter != "" }
 
 func (h *keyHold) resumes() bool { return h.replaced != "" }
 
-// channel returns where releases are published.
+// channel returns the channel of releases.
 func (h *keyHold) channel() string {
 	wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
 	return wake
@@ -105,16 +105,15 @@ func (h *keyHold) extend(deadline time.Time) time.Time {
 	return h.deadline
 }
 
-// deadlineOf returns when a lease that was asked for at sent ends by the local clock, less the
-// drift.
+// deadlineOf returns the Deadline of a lease from a command at sent: its end by the local clock,
+// less the drift.
 func deadlineOf(sent time.Time, ttl time.Duration) time.Time {
 	return sent.Add(ttl - ttl/100 - 2*time.Millisecond)
 }
 
-// run sends a call on what is held until its outcome is known, as long as ctx and the lease last,
-// and returns the status of the reply, which is one of want. If the note was changed meanwhile, it
-// sends the call again with the new value of the hold. Errors: ErrLost if the status is 0 or the
-// key is not ours any more.
+// run sends a call until its outcome is known, as long as ctx and the lease last, and returns the
+// status of the reply, one of want. If the note was changed meanwhile, it sends the call again with
+// the new value of the hold. Errors: ErrLost if the status is 0 or the key is not ours any more.
 func (h *keyHold) run(ctx context.Context, call *scriptCall, want ...int64) (int64, error) {
 	for {
 		status, err := h.runOnce(ctx, call, want...)
@@ -195,8 +194,8 @@ func (h *keyHold) raiseFence(ctx context.Context, fence int64) (lease.Term, erro
 	return lease.Term{Deadline: h.until(), Fence: now}, nil
 }
 
-// readOwnFence reads the fencing token of a reply that makes a hold: there is one if the hold is
-// fenced, and only then.
+// readOwnFence reads the fencing token in the reply to an acquire or upgrade. A token of an
+// unfenced hold, or none of a fenced one, is an error.
 func (h *keyHold) readOwnFence(reply driver.Reply) (int64, error) {
 	fence, err := readFence(reply, 1)
 	if err == nil && (fence > 0) != h.fenced() {
@@ -205,7 +204,7 @@ func (h *keyHold) readOwnFence(reply driver.Reply) (int64, error) {
 	return fence, err
 }
 
-// refusal returns the ContentionError of the holder that a reply names.
+// refusal returns the ContentionError for the holder in a reply.
 func (h *keyHold) refusal(reply driver.Reply) error {
 	spec := h.l.spec
 	holder, err := spec.readHolder(reply)

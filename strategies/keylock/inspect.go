@@ -13,8 +13,8 @@ import (
 //go:embed lua/inspect.lua
 var inspectLua string
 
-// InspectLua returns the Lua of the Inspect of a Spec with Queue: inspect, and what adds the number
-// of waiters to its reply. Put it behind the functions that inspect needs.
+// InspectLua returns the Lua of Spec.Inspect with Queue: inspect, and the addition of the number of
+// waiters to its reply. Put it behind the functions of inspect.
 func InspectLua(inspect string) string {
 	return QueueLua + "local function inspect()\n" + inspect + "\nend\n" + inspectLua
 }

@@ -32,7 +32,7 @@ var (
 	_ lease.Acquiring       = (*Locker)(nil)
 )
 
-// New returns a Locker that runs the scripts of spec through drv. Errors: ErrInvalid.
+// New returns a Locker over drv with the scripts of spec. Errors: ErrInvalid.
 func New(drv driver.Driver, cfg Config, spec Spec) (*Locker, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
@@ -124,8 +124,8 @@ func (l *Locker) OnClose(f func()) (stop func() bool) {
 	return context.AfterFunc(l.drv.UntilClose(), f)
 }
 
-// ownerOf returns the owner of a new hold: the request's, or the one that ctx carries, or a random
-// one if the scripts store it.
+// ownerOf returns the owner of a new hold: the request's, or the one in ctx, or a random one if the
+// scripts store it.
 func (l *Locker) ownerOf(ctx context.Context, req locker.Request) string {
 	if req.Owner != "" || !req.Resume.IsZero() {
 		return req.Owner

@@ -8,18 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// Changing the note gives the hold a new value with a fresh token, as a resume does. So a command
-// with the old value that is executed late changes nothing, and a resend shows the outcome. A
-// command in flight meanwhile may find no hold of its value: run then sends it again with the new
-// one.
+// Changing the note gives the hold a new value with a fresh token, as a resume does. So a late
+// command with the old value changes nothing, and a resend shows the outcome. A command in flight
+// meanwhile may find no hold of its value: run then sends it again with the new one.
 
-// change is a change of the note whose outcome is not known yet.
+// change is a change of the note with a yet unknown outcome.
 type change struct {
 	value, note string
 	open        bool // a call of it has an unknown outcome; the turn guards it
 }
 
-// values returns the value of the hold, and the change whose outcome is not known; nil: none.
+// values returns the value of the hold, and the pending change; nil: none.
 func (h *keyHold) values() (value string, pending *change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -32,8 +31,8 @@ func (h *keyHold) Token() string {
 	return value
 }
 
-// takeTurn waits until no call of a change is in flight, and returns the function that ends its own
-// turn. It is nil if ctx ends, or if a call is in flight and wait is false.
+// takeTurn waits until no call of a change is in flight, and returns the end of its own turn. done
+// is nil if ctx ends, or if a call is in flight and wait is false.
 func (h *keyHold) takeTurn(ctx context.Context, wait bool) (done func(), err error) {
 	h.mu.Lock()
 	if h.noteTurn == nil {
@@ -82,8 +81,8 @@ func (h *keyHold) setNote(ctx context.Context, note string) error {
 	return h.sendChange(ctx)
 }
 
-// finishChange finds out the outcome of a change, if it is not known, by sending it again. Unless wait
-// is set, it leaves that to a call of the change in flight.
+// finishChange finds out the outcome of the pending change, if there is one, by sending it again.
+// Without wait it returns at once if a call of the change is in flight.
 func (h *keyHold) finishChange(ctx context.Context, wait bool) error {
 	if _, pending := h.values(); pending == nil {
 		return nil
@@ -137,7 +136,7 @@ func (h *keyHold) releaseValues(ctx context.Context, op lease.Op) (lease.Others,
 	return others, err
 }
 
-// otherValues returns the values, other than first, that the hold may have at the server.
+// otherValues returns the possible values of the hold at the server, except first.
 func (h *keyHold) otherValues(first string) (others []string) {
 	value, pending := h.values()
 	if value != first {

@@ -2,11 +2,10 @@ package keylock
 
 import "fmt"
 
-// LimitError reports that a semaphore has another limit than the Locker that asks for permits: its
-// present holders were granted theirs by programs with another configuration. Nothing was acquired.
-// It is not transient.
+// LimitError reports that the semaphore has another limit than the Locker: its present holders are
+// of programs with another configuration. Nothing was acquired. It is not transient.
 type LimitError struct {
-	// Want is the limit of the Locker, Have that of the semaphore.
+	// Want is the limit of the Locker, Have the one of the semaphore.
 	Want, Have int
 }
 

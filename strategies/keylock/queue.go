@@ -14,39 +14,39 @@ import (
 
 // QueueLua defines the functions of the queue of waiters at the server, for a Spec with Queue:
 //
-//   - enqueue(queue, id, delivery, waited, patience, left), for an attempt that is refused;
-//   - leave_place(queue, id, delivery, next), for one that acquires the lock;
-//   - kept_for(queue, channel, id, fair), which returns the waiter for which a free lock is kept;
+//   - enqueue(queue, id, delivery, waited, patience, left), for a refused attempt;
+//   - leave_place(queue, id, delivery, next), for a successful one;
+//   - kept_for(queue, channel, id, fair): the waiter with a right to the free lock;
 //   - wake(queue, channel, own), for a release, and its two halves, wake_all and wake_first.
 //
-// delivery is the driver.Delivery by which the waiter is woken.
+// delivery is the driver.Delivery to the waiter.
 //
 //go:embed lua/queue.lua
 var QueueLua string
 
-// reservedPrefix begins the value that single stores to reserve a lock for a waiter. A script
-// replies with the prefix alone if the lock is kept for a waiter and the key is free.
+// reservedPrefix begins the value with which single reserves a lock for a waiter. A script replies
+// with the prefix alone if the lock is kept for a waiter and the key is free.
 //
-// It also begins the value that a release of single leaves where MinHold has not passed: the
-// prefix, and the value of the hold.
+// It also begins the value after a release of single before the end of MinHold: the prefix, and the
+// value of the hold.
 const reservedPrefix = "~"
 
-// Waiters without places of their own share that of their group: a release wakes all of them. If the
-// strategy has a shared mode, writers have two groups.
+// Waiters without places of their own share the place of their group: a release wakes all of them.
+// If the strategy has a shared mode, writers have two groups.
 const (
 	placeOfAll       = "all"
 	placeOfWriters   = "writers"   // at a node of a quorum
 	placeOfNewcomers = "newcomers" // before their first refusal
 )
 
-// waiter is what the scripts learn of the caller of an attempt. The zero waiter does not wait.
+// waiter describes the caller of an attempt to the scripts. The zero waiter does not wait.
 type waiter struct {
 	lease.Waiting
 	waits bool // beyond this attempt
 }
 
 // waiterOf returns the waiter of an attempt. ctx says so if there is one, even with NoWait: a
-// quorum sets NoWait at its nodes on behalf of a caller that waits.
+// quorum sets NoWait at its nodes for a waiting caller.
 func waiterOf(ctx context.Context, req locker.Request) (w waiter) {
 	w.Waiting, w.waits = lease.WaitingFrom(ctx)
 	if !w.waits {
@@ -95,7 +95,7 @@ func (w waiter) patience() string {
 
 // place returns the name of the waiter's place in the queue: its ID, or "" if it does not wait.
 // Readers are let in together, and the nodes of a quorum have no common order, so they have no
-// places of their own. modes says that the strategy has a shared mode.
+// places of their own. modes: the strategy has a shared mode.
 func (w waiter) place(mode locker.Mode, modes bool) string {
 	switch {
 	case !w.waits:
@@ -119,7 +119,7 @@ func (w waiter) delivery(drv driver.Driver, channel, place string) driver.Delive
 	}
 	delivery := drv.Delivery(channel)
 	if w.ID != "" && !w.Subscribed && delivery == driver.DeliveryCounted {
-		return driver.DeliveryPlain // no receiver does not mean that the waiter is gone
+		return driver.DeliveryPlain // with no receiver the waiter may still be there
 	}
 	return delivery
 }

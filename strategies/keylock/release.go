@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// abort returns the operation that undoes what a failed attempt may have done: a resume, or an acquire,
-// whose release wakes waiters.
+// abort returns the operation to undo a failed attempt: a resume, or an acquire. The release of an
+// acquire wakes waiters.
 func (h *keyHold) abort() lease.Op {
 	if h.resumes() {
 		return lease.Op{Kind: lease.OpUndo}
@@ -21,14 +21,14 @@ func (h *keyHold) abort() lease.Op {
 	return lease.Op{Kind: lease.OpRelease}
 }
 
-// end ends the hold of that value. The end of ctx stops the resending. It stops neither the first send
-// nor the wait for its reply. others is what it found out about waiters.
+// end ends the hold with that value. The end of ctx stops the resending. It stops neither the first
+// send nor the wait for its reply. others describes the waiters.
 func (h *keyHold) end(ctx context.Context, value string, op lease.Op) (others lease.Others, err error) {
 	call := h.endCall(value, op)
 	call.Patience, call.Limit = ctx, cmp.Or(h.l.cfg.ReleaseTimeout, 2*h.timeout)
 	deadline, mark := h.until(), h.unanswered.Mark()
 	err = call.Resolve(uncancelled(ctx), call.send)
-	op.Waiter, op.Next = "", lease.NextFirst // its process has tried by the time of what follows
+	op.Waiter, op.Next = "", lease.NextFirst // its process has tried meanwhile
 	if err == nil {
 		others, err = h.released(call.reply)
 	}
@@ -38,7 +38,7 @@ func (h *keyHold) end(ctx context.Context, value string, op lease.Op) (others le
 		return lease.OthersUnknown, err
 	}
 	if h.unanswered.RemovedSince(mark); !h.unanswered.Settled() {
-		h.cleanUp(h.unanswered, value, op) // a send of the acquire may yet be executed, now that the key is free
+		h.cleanUp(h.unanswered, value, op) // a send of the acquire may yet be executed on the free key
 	}
 	if call.Open > 0 && call.FirstOpen.Before(deadline) {
 		return lease.OthersUnknown, nil // an earlier send ended it
@@ -59,11 +59,11 @@ func (h *keyHold) released(reply driver.Reply) (lease.Others, error) {
 	}
 }
 
-// unsubscribeTime is how long the server takes to learn that readers have left and do not listen. A
-// release before that may wake them.
+// unsubscribeTime is the time until the server has handled the UNSUBSCRIBE of readers. A release
+// before may wake them.
 const unsubscribeTime = 10 * time.Millisecond
 
-// Leave implements lease.Leaver. It sends the release of a hold that does not exist.
+// Leave implements lease.Leaver. It sends a release with a fresh value: only the queue changes.
 func (l *Locker) Leave(name, id string, left func()) {
 	h := l.foundHold(name, l.spec.newValue("", "", 1), 0)
 	call := h.endCall(h.value, lease.Op{Kind: lease.OpRelease, Waiter: id, Next: lease.NextOther})
@@ -96,7 +96,7 @@ func uncancelled(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// giveBack ends, in the background, a hold that is or was there.
+// giveBack ends, in the background, an existing hold.
 func (h *keyHold) giveBack(value string, op lease.Op) {
 	sends := h.unanswered
 	if sends == nil || !time.Now().Before(h.openUntil) {
@@ -107,8 +107,7 @@ func (h *keyHold) giveBack(value string, op lease.Op) {
 	h.cleanUp(sends, value, op)
 }
 
-// cleanUp ends, in the background, what may be left of the hold, or what sends may still make of
-// it.
+// cleanUp ends, in the background, a possible hold, also one of a later execution of sends.
 func (h *keyHold) cleanUp(sends *resolve.Unanswered, value string, op lease.Op) {
 	call := h.endCall(value, op)
 	resolve.CleanUp(h.l.drv, resolve.Residue{

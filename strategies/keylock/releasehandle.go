@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// ReleaseHandle implements locker.HandleReleaser with one script, which is resent as that of
-// Lock.Release is. If a resend finds no hold, an earlier send released it.
+// ReleaseHandle implements locker.HandleReleaser with one script, resent as for Lock.Release. If a
+// resend finds no hold, an earlier send released it.
 func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
 	return opError("release", h.Name(), l.releaseHandle(ctx, h))
 }
@@ -27,12 +27,12 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 	}
 	_, err = l.foundHold(g.Name, g.Token, g.TTL).Do(ctx, op)
 	if errors.Is(err, locker.ErrLost) {
-		return locker.ErrNotHeld // nobody held a Lock here that could be lost
+		return locker.ErrNotHeld // no Lock here could be lost
 	}
 	return err
 }
 
-// foundHold returns the hold of that value. Another Lock may have it.
+// foundHold returns the hold with that value. Another Lock may have it.
 func (l *Locker) foundHold(name, value string, ttl time.Duration) *keyHold {
 	ttl = l.cfg.ttl(ttl)
 	h := &keyHold{l: l, key: l.cfg.Prefix + name, acquired: value, value: value, ttl: ttl,

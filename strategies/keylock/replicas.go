@@ -11,12 +11,12 @@ import (
 )
 
 // Acquires, resumes, renewals and upgrades count once enough replicas have acknowledged them.
-// Releases and downgrades need no acknowledgement: a failover that undoes one keeps others out
-// until the lease ends, and never lets two in. Replicas get writes in the order in which the master
-// executes them, so that one which has the next holder's acquire has the release before it too. A
-// token that a quorum raises needs none either: the other nodes have it too.
+// Releases and downgrades need no acknowledgement: if a failover undoes one, others stay out until
+// the lease ends, and two are never let in. Replicas get writes in the order of the master: one
+// with the next holder's acquire has the release before it too. A raised token of a quorum needs
+// none either: the other nodes have it too.
 
-// replicated makes a call one that replicas must acknowledge.
+// replicated makes a call need the acknowledgement of replicas.
 func (h *keyHold) replicated(c scriptCall) scriptCall {
 	if cfg := h.l.cfg; cfg.MinReplicas > 0 {
 		c.replicas, c.within = cfg.MinReplicas, cfg.replicaTimeout(h.timeout)
@@ -25,7 +25,7 @@ func (h *keyHold) replicated(c scriptCall) scriptCall {
 }
 
 // sendAcked sends the script with a WAIT behind it. If ctx would end before the replicas' time
-// does, they get half of what is left, so that their shortfall is known.
+// does, they get half of the time left, so that their shortfall is known.
 func (c *scriptCall) sendAcked(ctx context.Context) (err error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		if left := time.Until(deadline); left <= c.within {
@@ -48,10 +48,10 @@ func (c *scriptCall) shortfall() error {
 	return &locker.ReplicaError{Acked: c.acked, Wanted: c.replicas, Within: c.within}
 }
 
-// acknowledged returns an error unless enough replicas have what call did, in an earlier send if
-// earlier. WAIT speaks for the writes of its own connection. If an earlier send did it, the
-// answered one wrote nothing, and all connected replicas may count although none has it. Then a
-// renewal that changes nothing is written behind it and waited for.
+// acknowledged returns an error unless enough replicas have the write of call. earlier: an earlier
+// send wrote it. WAIT speaks for the writes of its own connection, and the answered send wrote
+// nothing, so all connected replicas may count although none has the write. Then a renewal without
+// an effect is written behind it and waited for.
 func (h *keyHold) acknowledged(ctx context.Context, call *scriptCall, earlier bool) error {
 	if h.l.cfg.MinReplicas == 0 {
 		return nil

@@ -34,19 +34,18 @@ var (
 	errCounter   = errors.New("fence counter is not a number")
 )
 
-// malformed returns the error of a reply that no script of the strategy gives. It matches
-// driver.ErrPermanent.
+// malformed returns the error of a reply of an unknown form. It matches driver.ErrPermanent.
 func malformed(err error) error {
 	return driver.Permanent(fmt.Errorf("%w: %w", errMalformed, err))
 }
 
-// wroteNothing reports whether err says that a script found data of others, and so wrote nothing.
+// wroteNothing reports whether a script found data of others, and so wrote nothing.
 func wroteNothing(err error) bool {
 	return errors.Is(err, errForeign) || errors.Is(err, errCounter)
 }
 
-// readStatus returns the status of a reply. Errors: a status that is not one of want; what a script
-// found at key or counter that is not ours. They match driver.ErrPermanent.
+// readStatus returns the status of a reply. Errors: a status outside want; foreign data at key or
+// counter. They match driver.ErrPermanent.
 func readStatus(reply driver.Reply, key, counter string, want ...int64) (int64, error) {
 	status, err := reply.Int(0)
 	switch {
@@ -82,7 +81,7 @@ func readFence(reply driver.Reply, at int) (int64, error) {
 	return fence, nil
 }
 
-// maxConversions is the highest number that Lua counts exactly.
+// maxConversions is the highest exact number in Lua.
 const maxConversions = 1 << 53
 
 // readConversions reads the number of the hold's last conversion, behind the fence.
@@ -106,7 +105,7 @@ type holderReply struct {
 	next        int  // the index of the item behind the holder
 }
 
-// readHolder reads a holder, which is behind the status.
+// readHolder reads the holder behind the status.
 func (s *Spec) readHolder(reply driver.Reply) (h holderReply, err error) {
 	var errNote error
 	if h.owner, err = reply.Text(1); s.ParseValue != nil {
@@ -211,7 +210,7 @@ func (s *Spec) valuesAt() int {
 	return at
 }
 
-// fromMillis converts ms of a reply, which a foreign key may make large.
+// fromMillis converts ms of a reply. A foreign key may make them large.
 func fromMillis(ms int64) time.Duration {
 	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

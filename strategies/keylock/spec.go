@@ -7,18 +7,18 @@ import (
 
 // Spec describes a strategy: its name and its scripts.
 //
-// A hold is named by its value, a string with 128 random bits that is fresh for each acquire. It is
+// The value of a hold names it: a string with 128 random bits, fresh for each acquire. It is
 // compared whole. Without NewValue the value is a token of 22 characters, and Acquire and Resume
 // get the owner and the note as arguments.
 //
 // All scripts get the key of the lock as KEYS[1]. Acquire, Resume, Renew, Convert and RaiseFence
-// also get that of the fence counter as KEYS[2] if the hold is fenced. With Queue, Acquire, Release
-// and Convert may get that of the queue of waiters, as the last key. Times are in milliseconds. A
-// script checks everything before its first write, so that an error leaves nothing half written; it
+// get the key of the fence counter as KEYS[2] if the hold is fenced. With Queue, Acquire, Release
+// and Convert may get the key of the queue of waiters, as the last key. Times are in milliseconds.
+// A script checks everything before its first write: an error leaves nothing half written. It
 // returns the error of a key of another type (WRONGTYPE) as redis.pcall gives it.
 //
-// A reply is a number, its status, or a list that begins with it. Release has a meaning of its own
-// for 2 and 3; otherwise:
+// A reply is its status, a number, or a list with the status first. Release has a meaning of its
+// own for 2 and 3; otherwise:
 //
 //	 1  done by this call
 //	 2  done by an earlier send of the same call
@@ -48,25 +48,24 @@ type Spec struct {
 	Permits int
 	// ParsePermits returns the permits of a value, or 0 if it is not exactly of NewValue's form.
 	ParsePermits func(value string) int
-	// Reentrant says that Acquire grants a held lock again to the owner that holds it. Default: it
-	// refuses every request while the lock is held.
+	// Reentrant says that Acquire grants a held lock again to its owner. Default: it refuses every
+	// request while the lock is held.
 	Reentrant bool
-	// SetNX says that the key is a string, the value: an acquire that needs no script is sent as
-	// SET key value NX PX ttl. Acquire is then sent only if that is refused. Default: always
-	// Acquire.
+	// SetNX says that the key is a string, the value: a plain acquire is sent as SET key value NX
+	// PX ttl, and as Acquire only after its refusal. Default: always Acquire.
 	SetNX bool
-	// Shared says that there is a shared mode, and that the scripts order those who wait. Default:
+	// Shared: there is a shared mode, and the scripts order shared and exclusive waiters. Default:
 	// exclusive only; a shared request ends in errors.ErrUnsupported.
 	Shared bool
-	// Queue says that the scripts keep a queue of waiters, by the functions of QueueLua, and that a
-	// release wakes the first one. With NewValue a value begins with lease.NewToken(). Default:
-	// Release publishes on one channel for all.
+	// Queue: the scripts keep a queue of waiters, by the functions of QueueLua, and a release wakes
+	// the first one. With NewValue a value begins with lease.NewToken(). Default: Release publishes
+	// on one channel for all.
 	Queue bool
-	// MinHold says that Release supports Request.MinHold: it can leave the name taken. Default: a
-	// request with a MinHold ends in errors.ErrUnsupported.
+	// MinHold: Release supports Request.MinHold, and can leave the name taken. Default: a request
+	// with a MinHold ends in errors.ErrUnsupported.
 	MinHold bool
-	// Note says that Resume can change the note of a hold, for Lock.SetNote. Default: SetNote ends
-	// in errors.ErrUnsupported.
+	// Note: Resume can change the note of a hold, for Lock.SetNote. Default: SetNote ends in
+	// errors.ErrUnsupported.
 	Note bool
 	// ExtraArgs are put behind the arguments of Acquire and Resume.
 	ExtraArgs []string
@@ -87,12 +86,12 @@ type Spec struct {
 	//	reply  {1, fence}, {2, fence}, {0, holder}, {0, holder, again} or {0, holder, again, 1},
 	//	       {-1, text}, {-2, text}; with Permits {5, limit}
 	//
-	// again is the time by which to try again, if that is not left. The 1 behind it says that the
-	// holder has released, and that its MinHold lasts for left. With Convert, the number of the
+	// again is the time by which to try again, if it differs from left. The 1 behind it says that
+	// the holder has released, and its MinHold lasts for left. With Convert, the number of the
 	// hold's last conversion follows the fence; it is 0 for a new hold.
 	Acquire *driver.Script
 	// Renew extends the lease. It never shortens one, and writes whenever it replies 1, so that a
-	// WAIT behind it speaks for all that was written before. It extends the fence counter too.
+	// WAIT behind it speaks for all earlier writes. It extends the fence counter too.
 	//
 	//	ARGV   value, TTL, TTL of the fence counter
 	//	reply  1, 0
@@ -119,28 +118,27 @@ type Spec struct {
 	//	       is a ParseValue, owner, note and ''; the '' says that an empty note replaces one too
 	//	reply  {1, fence}, {2, fence}, {0}: that hold is gone, {-1, text}, {-2, text}
 	Resume *driver.Script
-	// UndoResume puts the value back that Resume replaced. The lease stays as it is. It goes with
-	// Resume.
+	// UndoResume restores the value before a Resume. The lease stays as it is. It goes with Resume.
 	//
 	//	ARGV   the new value, the value that it replaced
 	//	reply  1, 0
 	UndoResume *driver.Script
 	// Convert changes the mode of a hold, and writes whenever it replies 1. The lease stays as it
-	// is. It refuses what comes behind a conversion with a higher number. Default: no conversion.
+	// is. It refuses a conversion behind one with a higher number. Default: no conversion.
 	//
 	//	ARGV   value, the mode to change to, the conversion's number, the channel to publish on, TTL
 	//	       of the fence counter
 	//	reply  {1, fence}, {2, fence}, {0}, {3, holder}, {4}, {-1, text}, {-2, text}
 	Convert *driver.Script
-	// RaiseFence raises the fencing token of a hold to at least a given one, which a quorum needs.
-	// A strategy that mints tokens has it. Default: no fencing tokens; a fenced request ends in
+	// RaiseFence raises the fencing token of a hold to at least a given one, for a quorum. A
+	// strategy with fencing tokens has it. Default: no fencing tokens; a fenced request ends in
 	// errors.ErrUnsupported.
 	//
 	//	ARGV   value, the token in decimal, TTL of the fence counter
 	//	reply  {1, fence as it is now}, {0}, {-1, text}, {-2, text}
 	RaiseFence *driver.Script
-	// Inspect reads who holds. It always gets the fence counter as KEYS[2]. With Queue it gets the
-	// queue of waiters as KEYS[3], if the server lets it, and the last item of its reply is the
+	// Inspect reads the holders. It always gets the fence counter as KEYS[2]. With Queue it gets
+	// the queue of waiters as KEYS[3], if the server lets it, and the last item of its reply is the
 	// number of waiters, unless that is {-2, text}: InspectLua adds it. Default: Locker.Inspect
 	// ends in errors.ErrUnsupported.
 	//
@@ -155,7 +153,7 @@ type Spec struct {
 	Inspect *driver.Script
 }
 
-// check returns an error that says what is missing.
+// check returns an error if a field is missing.
 func (s *Spec) check() error {
 	switch {
 	case s.Name == "":
