@@ -13,36 +13,35 @@ import (
 )
 
 // MaxNames is the maximum number of different names in one [AcquireAll] or [DoAll]. Each name may
-// take a round trip. To lock more names than that, lock one name that stands for all of them.
+// take a round trip. To lock more names, lock one name for all of them.
 const MaxNames = 64
 
 // AcquireAll acquires the locks of all reqs, or none of them.
 //
 // It first tries all of them at the same time, without waiting for a holder and without passing
-// requests of this process that wait for one of them. What goes to one server travels together. If
-// a lock is not free and the call may wait, AcquireAll keeps the locks before that one in the order
-// of their names, releases those behind it, and acquires the rest one after another in that order.
-// So calls never deadlock with one another. Two calls for the same names that do not wait may both
-// fail.
+// waiters of this process for one of them. Commands to one server travel together. If a lock is not
+// free and the call may wait, AcquireAll keeps the locks before that one in the order of their
+// names, releases those behind it, and acquires the rest one after another in that order. So calls
+// never deadlock with one another. Two calls without a wait for the same names may both fail.
 //
 // If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll releases
 // those it has, all at the same time. If ctx or MaxWait ends before these releases are answered, it
 // returns at most 250 ms later, and they continue in the background.
 //
-// A caller that holds a lock while it calls AcquireAll acquires out of order, and can deadlock with
-// a caller that does the same. Ask for all names in one call.
+// AcquireAll under another lock acquires out of order: two such callers can deadlock. Ask for all
+// names in one call.
 //
 // Locks acquired early must outlast the wait for the others: let l renew its locks
 // (strategies/watchdog, as in holdfast.New), or bound the wait by less than the TTL.
 //
 // The shortest MaxWait of reqs bounds the whole call, and the call does not wait if a request has
 // NoWait. Requests for the same name share one lock. It is exclusive if one of them is, and fenced
-// if one of them is. It has the longest TTL and MinHold, and the first Note that is given. A
-// request without an Owner takes that of the others.
+// if one of them is. It has the longest TTL and MinHold, and the first Note given. A request
+// without an Owner takes the Owner of the others.
 //
-// An error is an [OpError] that names the lock that failed, with the errors of [Locker]. It matches
-// ErrLost if a lock was lost before the last was acquired. It matches ErrInvalid, and nothing is
-// sent, if
+// An error is an [OpError] with the name of the failed lock, and with the errors of [Locker]. It
+// matches ErrLost if a lock was lost before the last was acquired. It matches ErrInvalid, and
+// nothing is sent, if
 //   - a request is invalid or has Resume,
 //   - requests for the same name have different Owners, or differ in Permits,
 //   - there are no requests, or requests for more than [MaxNames] names,
@@ -53,8 +52,8 @@ func AcquireAll(ctx context.Context, l Locker, reqs []Request) (*Locks, error) {
 
 // DoAll acquires the locks of all reqs as [AcquireAll] does, calls fn in the caller's goroutine,
 // and releases all locks when fn returns, panics or calls runtime.Goexit. fn's ctx ends when any of
-// the locks is lost; its cause is the [LostError] of that lock. It carries each hold and its owner
-// for the lock's name, as the ctx of [Do] does.
+// the locks is lost; its cause is that [LostError]. It carries each hold and its owner for the
+// lock's name, as the ctx of [Do] does.
 //
 // The errors are those of AcquireAll and of [Do]. A nil error means that fn returned nil, and that
 // each lock was held until fn returned or released it.
@@ -85,7 +84,7 @@ func acquireAll(ctx context.Context, l Locker, reqs []Request, caller string) (*
 	return locks, nil
 }
 
-// acquire acquires the locks of reqs, which are in the order of their names, or none.
+// acquire acquires the locks of reqs, sorted by name, or none.
 func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 	wait, noWait := bounds(reqs)
 	for i := range reqs {
@@ -140,9 +139,9 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 	return err
 }
 
-// try makes one attempt at each of several locks, all at the same time. It ends with any of them. err
-// is the worst of the errors; nil if all are acquired. before is how many locks are acquired before
-// the first that is not. parts gets the Acquisition of each.
+// try makes one attempt at each of several locks, all at the same time. It ends with any of them.
+// err is the worst of the errors; nil if all are acquired. before is the number of locks acquired
+// before the first failure. parts gets the Acquisition of each.
 func (s *Locks) try(ctx context.Context, l Locker, reqs []Request, parts []*lease.Acquisition) (before int, err error) {
 	if len(reqs) == 1 {
 		return 0, nil
@@ -179,9 +178,8 @@ func (s *Locks) try(ctx context.Context, l Locker, reqs []Request, parts []*leas
 	return before, worst(errs)
 }
 
-// worst returns what a call reports of the errors of several attempts: one that another attempt would
-// only repeat, one that may have left something behind, or else the first one. A refusal must not
-// conceal the others.
+// worst returns the error to report of several: a permanent one, one of unknown outcome, or else
+// the first one. A refusal must not conceal the others.
 func worst(errs []error) error {
 	var first, lasting, unknown error
 	for _, err := range slices.Backward(errs) {
@@ -201,8 +199,8 @@ func worst(errs []error) error {
 	return cmp.Or(lasting, unknown, first)
 }
 
-// afterUnknown adds tried, the error of a first try that may have left something behind, to err, the
-// error of the call. A refusal stays no more than one: what was left is being removed.
+// afterUnknown adds tried, the error of a first try of unknown outcome, to err, the error of the
+// call. A refusal stays a refusal: a possible hold of the first try is being removed.
 func afterUnknown(err, tried error) error {
 	op, ok := errors.AsType[*OpError](err)
 	switch {
@@ -215,7 +213,7 @@ func afterUnknown(err, tried error) error {
 	}
 }
 
-// endOf returns why the call is over, whose ctx and end these are; nil if it is not.
+// endOf returns the reason for the end of a call with that ctx and end; nil if it has not ended.
 func endOf(ctx context.Context, end time.Time) error {
 	if ctx.Err() == nil && !end.IsZero() && !time.Now().Before(end) {
 		return ErrMaxWait // the timer is late
@@ -237,8 +235,8 @@ func permanent(err error) bool {
 	return errors.Is(err, driver.ErrPermanent) || driver.CodeOf(err) == "WRONGTYPE"
 }
 
-// acquireRest acquires the locks of reqs one after another. It ends with any lock in s. end is that
-// of the call, or zero.
+// acquireRest acquires the locks of reqs one after another. It ends with any lock in s. end is the
+// call's end, or zero.
 func (s *Locks) acquireRest(ctx context.Context, l Locker, reqs []Request, end time.Time) error {
 	// The acquires end with any of the locks, but are not made in its Context: a trace shows them
 	// side by side.
@@ -277,7 +275,7 @@ func failedName(err error) string {
 	return ""
 }
 
-// failure returns the error of a call that failed with err while it acquired name, or nil.
+// failure returns the error of a call that failed with err at name, or nil.
 func (s *Locks) failure(ctx context.Context, name string, err error) error {
 	if err == nil {
 		return nil

@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// AttemptError reports that an acquire or a resume got no deciding answer: the server could not be
+// AttemptError reports an acquire or a resume without a deciding answer: the server could not be
 // reached, did not answer in time, or was not ready (LOADING, say). It matches ErrUnknownOutcome if
 // the lock may have been acquired all the same.
 type AttemptError struct {
-	// Server is the server's address; several, separated by commas, if it is not known which one
-	// was asked; empty if the client does not report it.
+	// Server is the server's address; several, separated by commas, if the one that was asked is
+	// unknown; empty if the client does not report it.
 	Server string
 	// Took is the time from the first send to the error.
 	Took time.Duration
@@ -27,14 +27,14 @@ type AttemptError struct {
 	Err error
 }
 
-// NewAttemptError returns an AttemptError for err. Its Server is the address that a network error
-// in err names, or else server.
+// NewAttemptError returns an AttemptError for err. Its Server is the address of a network error in
+// err, or else server.
 func NewAttemptError(server string, took time.Duration, err error) *AttemptError {
 	return &AttemptError{Server: cmp.Or(addressIn(err), server), Took: took, Err: err}
 }
 
-// addressIn returns the address that a network error in err names, or "". It leaves out the cause
-// of a context, which is of another call.
+// addressIn returns the address of a network error in err, or "". It skips the cause of a context:
+// that is of another call.
 func addressIn(err error) string {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
 	case *endedError:
@@ -85,8 +85,8 @@ func (e *AttemptError) Text(took time.Duration, remarks string, unknown bool) st
 // Unwrap returns Err.
 func (e *AttemptError) Unwrap() error { return e.Err }
 
-// Cause returns the innermost error that says what went wrong, such as "connection refused" or the
-// server's error reply. It is nil if time ran out and nothing else is known.
+// Cause returns the innermost informative error, such as "connection refused" or the server's error
+// reply. It is nil if time ran out and nothing else is known.
 func (e *AttemptError) Cause() error { return causeOf(e.Err) }
 
 func causeOf(err error) error {

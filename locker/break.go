@@ -6,34 +6,34 @@ import (
 	"errors"
 )
 
-// Breaker is implemented by strategies whose holds can be ended by name. [Break] finds it behind
+// Breaker is implemented by strategies that can end a hold by its name. [Break] finds it behind
 // middleware.
 type Breaker interface {
-	// FindHolds returns who holds name, and a function that ends the holds that were found, and no
-	// later ones. The function is nil if nobody holds name. It returns ErrNotHeld if all the holds
-	// had ended by themselves.
+	// FindHolds returns the State of name, and a function that ends the found holds, and no later
+	// ones. The function is nil if nobody holds name. It returns ErrNotHeld if all the holds had
+	// ended by themselves.
 	FindHolds(ctx context.Context, name string) (State, func(context.Context) error, error)
 }
 
-// Break ends the hold of name, whoever has it, and returns what it ended. It is for operators: to
-// end the hold of a process that is frozen, or that cannot be reached, before its lease ends.
+// Break ends the hold of name, whoever has it, and returns its State. It is for operators: to end
+// the hold of a frozen or unreachable process before its lease ends.
 //
 // It ends all holds that exist when it begins: the writer or all readers of strategies/rwhash, all
-// permits of strategies/semaphore, the hold of another library, and also the time for which a
-// Request.MinHold keeps the name taken. It never ends a hold that was acquired later, even if its
-// command is executed late. In a quorum it ends the holds on every node that answers.
+// permits of strategies/semaphore, the hold of another library, and also a Request.MinHold after a
+// release. It never ends a later hold, even if its command is executed late. In a quorum it ends
+// the holds on every node that answers.
 //
 // Waiters are woken as by a release. The holder is not notified: its Lock is lost at its next
 // renewal, and until then, or until its Deadline, its process may continue. So use Break only if
 // the holder no longer works, or if fencing tokens protect the data. Every later holder has a
-// fencing token higher than the returned State.Fence. A store that is given State.Fence+1 at once
+// fencing token higher than the returned State.Fence. Give State.Fence+1 to a store at once, and it
 // refuses the old holder from then on.
 //
 // ctx bounds the call. If Break fails, it may have ended some of the holds; it can be called again.
 //
 // Errors, in an [OpError]: ErrNotHeld (nobody holds name, or the holds ended by themselves),
 // ErrUnknownOutcome (the attempt to end the hold continues in the background), ErrInvalid,
-// errors.ErrUnsupported if there is no Breaker among l and the Lockers that it wraps, the client's.
+// errors.ErrUnsupported if there is no Breaker among l and the Lockers in it, the client's.
 func Break(ctx context.Context, l Locker, name string) (State, error) {
 	state, err := breakHolds(ctx, l, name)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 // fn can re-enter a reentrant lock. With another strategy, an acquire of the same lock under that
 // ctx would wait for itself; with middleware/retry it fails with [ErrNested].
 //
-// A nil error means that fn returned nil, and that the lock was held until fn returned or released
-// it. If fn releases the lock itself, Do does not report that release's error. Do returns one of:
-//   - an [OpError] of Acquire; fn was not called. See [Locker] for what it matches. It matches
+// A nil error means that fn returned nil, and the lock was held until fn returned or released it.
+// If fn releases the lock itself, Do does not report that release's error. Do returns one of:
+//   - an [OpError] of Acquire; fn was not called. See [Locker] for its matches. It matches
 //     [ErrInvalid] if the Request is invalid, or the locker, ctx or function is nil.
-//   - the error that fn returned, unchanged, also if it has the [LostError] that ended fn's ctx.
+//   - the error of fn, unchanged, also if it has the [LostError] of the lock.
 //   - an OpError of the release, joined with fn's error if there is one (errors.Join). It matches
 //     [ErrLost] if the lease ended before fn returned or the release found it gone, and
 //     [ErrUnknownOutcome] if the release got no answer; the lock is then free at its TTL at the
@@ -69,17 +69,17 @@ func doHeld[H held](ctx context.Context, h H, fn func(context.Context, H) error)
 	return err
 }
 
-// tells reports whether err, which fn returned, has the one loss of which released tells.
+// tells reports whether err, from fn, contains the only loss in released.
 func tells(err, released error) bool {
 	told, _ := errors.AsType[*LostError](err)
-	op, ok := released.(*OpError) //nolint:errorlint // what wraps one, or joins several, says more
+	op, ok := released.(*OpError) //nolint:errorlint // a wrapper, or several joined, says more
 	if !ok || told == nil {
 		return false
 	}
 	return op.Err == error(told) //nolint:errorlint // the same
 }
 
-// join is errors.Join, except that it returns a single error unchanged.
+// join is errors.Join, but returns a single error unchanged.
 func join(a, b error) error {
 	switch {
 	case a == nil:
@@ -110,11 +110,11 @@ func Try(ctx context.Context, l Locker, req Request, fn func(context.Context, *L
 	return ran, err
 }
 
-// Resume takes over the hold that h names, through the whole chain. The Lock it was taken from is
-// lost: its token is replaced, and its fencing token too if it had one. The new Lock's Deadline is
-// the handle's TTL from now, whatever was left before. Resume never shortens the lease at the
-// server: if more was left, for example after a Renew for longer, others stay excluded until then
-// or until a release. The error matches ErrNotHeld if the hold no longer exists.
+// Resume takes over the hold of h, through the whole chain. The Lock of h is lost: its token is
+// replaced, and its fencing token too if it had one. The new Lock's Deadline is the handle's TTL
+// from now, whatever was left before. Resume never shortens the lease at the server: if more was
+// left, for example after a Renew for longer, others stay excluded until then or until a release.
+// The error matches ErrNotHeld if the hold no longer exists.
 func Resume(ctx context.Context, l Locker, h Handle) (*Lock, error) {
 	if err := cmp.Or(validateCall(ctx, l, "Resume"), h.validate("Resume")); err != nil {
 		return nil, opError("resume", h.Name(), err)

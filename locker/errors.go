@@ -40,7 +40,7 @@ var (
 	ErrClosed = driver.ErrClosed
 )
 
-// InvalidError says what is wrong with an argument, where, and what is allowed.
+// InvalidError names an invalid argument, its value, and the allowed values.
 type InvalidError = driver.InvalidError
 
 type notHeldError struct{ text string }
@@ -48,15 +48,15 @@ type notHeldError struct{ text string }
 func (e *notHeldError) Error() string        { return e.text }
 func (e *notHeldError) Is(target error) bool { return target == ErrNotHeld }
 
-// LostError is the error of a lock that ended without being released. Lock.Err returns it, and it
-// is the argument of AfterDone callbacks and the cause of Lock.Context. It matches ErrLost,
-// ErrNotHeld and the error that led to the loss.
+// LostError is the error of a lock that ended without a release. Lock.Err returns it, and it is the
+// argument of AfterDone callbacks and the cause of Lock.Context. It matches ErrLost, ErrNotHeld and
+// Err.
 type LostError struct {
 	// Name is the lock's name.
 	Name string
 	// Reason says how the lock ended, for people. It is empty if Err says everything.
 	Reason string
-	// Err is what led to the loss, such as the error of the last renewal, or nil.
+	// Err is the cause of the loss, such as the error of the last renewal, or nil.
 	Err error
 }
 
@@ -90,8 +90,8 @@ func detail(err error) string {
 	return strings.TrimPrefix(err.Error(), ErrLost.Error()+": ")
 }
 
-// lost returns the error of a lock that ended because of cause, which may be nil, or be the error of
-// the Lock that this one stands for.
+// lost returns the LostError with that cause, which may be nil. If cause is a LostError, as of the
+// Lock behind this one, lost returns cause.
 func (l *lockState) lost(reason string, cause error) error {
 	if known, ok := cause.(*LostError); ok { //nolint:errorlint // itself, as Lock.Err returns it
 		return known
@@ -99,7 +99,7 @@ func (l *lockState) lost(reason string, cause error) error {
 	return &LostError{Name: l.name, Reason: reason, Err: cause}
 }
 
-// expired returns the error of a lock whose Deadline has passed. The mutex is held.
+// expired returns the error of a lock past its Deadline. The mutex is held.
 func (l *lockState) expired() error {
 	if l.cause != nil {
 		return l.lost("its Deadline passed", l.cause)
@@ -111,7 +111,7 @@ func (l *lockState) expired() error {
 	return l.lost("its Deadline passed before it was renewed", known)
 }
 
-// gone returns the error of a lock that an operation found no longer held; err is its error.
+// gone returns the error of a lock that was gone at an operation with the error err.
 func (l *lockState) gone(operation string, err error) error {
 	switch {
 	case detail(err) != "":
@@ -144,7 +144,7 @@ func (e *OpError) Error() string {
 
 // textOf returns err's text for use in an OpError, which names the lock itself.
 func textOf(err error) string {
-	if e, ok := err.(*LostError); ok { //nolint:errorlint // what wraps one has a text of its own
+	if e, ok := err.(*LostError); ok { //nolint:errorlint // a wrapper has a text of its own
 		return e.text()
 	}
 	return err.Error()
@@ -161,8 +161,8 @@ func opError(op, name string, err error) error {
 	return &OpError{Op: op, Name: name, Err: err}
 }
 
-// ContentionError says who holds the lock. It matches ErrNotAcquired, and ErrNested if Nested is
-// set.
+// ContentionError describes the holder of the lock. It matches ErrNotAcquired, and ErrNested if
+// Nested is set.
 type ContentionError struct {
 	// Name is the lock's name.
 	Name string
@@ -171,31 +171,30 @@ type ContentionError struct {
 	// Left is the time until the holder's lease ends unless it is renewed. Zero: unknown.
 	Left time.Duration
 	// RetryAfter is the maximum time until the next attempt: Left, or less if the strategy asks
-	// waiters to retry sooner. Zero: unknown, as for a waiter whose place in the queue could not be
-	// stored.
+	// waiters to retry sooner. Zero: unknown, as for a waiter without a stored place in the queue.
 	RetryAfter time.Duration
-	// Channel is where releases are published. Zero: unknown; poll.
+	// Channel is the channel of releases. Zero: unknown; poll.
 	Channel driver.Channel
-	// Queue says that waiters with an ID (lease.Waiting) have places in a queue at the server, and
-	// that a release wakes only the first one, on Channel.For(ID). A waiter that listens there need
-	// not retry before RetryAfter, unless the holder is Foreign.
+	// Queue: waiters with an ID (lease.Waiting) have places in a queue at the server, and a release
+	// wakes only the first one, on Channel.For(ID). A waiter that listens there need not retry
+	// before RetryAfter, unless the holder is Foreign.
 	Queue bool
-	// Fair says that the order of that queue is strict: nobody passes the first waiter. If the
-	// strategy has two modes, that is the order of the exclusive requests.
+	// Fair: the order of the queue is strict, and nobody passes the first waiter. If the strategy
+	// has two modes, it is the order of the exclusive requests.
 	Fair bool
-	// Released says that the holder has released the lock, and that its Request.MinHold keeps the
-	// name taken for Left. No wake-up is published when that has passed.
+	// Released: the holder has released the lock, and its Request.MinHold keeps the name taken for
+	// Left. No wake-up is published at the end of MinHold.
 	Released bool
-	// Nested says that the caller's own call chain holds the lock, and the error matches
-	// [ErrNested]. middleware/retry sets it.
+	// Nested: the caller's own call chain holds the lock, and the error matches [ErrNested].
+	// middleware/retry sets it.
 	Nested bool
-	// Foreign says that another library holds the lock. It does not publish its release.
+	// Foreign: another library holds the lock. It does not publish its release.
 	Foreign bool
 	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
 	// colliding, as in a quorum. Zero: none.
 	Jitter time.Duration
-	// Ordered says that the strategy itself orders waiting shared and exclusive requests, across
-	// processes. Middleware then does not make one wait for the other.
+	// Ordered: the strategy itself orders waiting shared and exclusive requests, across processes.
+	// Middleware then does not make one wait for the other.
 	Ordered bool
 }
 
@@ -234,13 +233,13 @@ func (e *ContentionError) Is(target error) bool {
 // ErrNotReplicated matches every [ReplicaError].
 var ErrNotReplicated = errors.New("too few replicas acknowledged it")
 
-// ReplicaError reports that a server executed an operation, but that too few of its replicas
-// acknowledged it in time: a failover could undo it. It matches ErrNotReplicated. An acquire that
-// ends so is undone; a lock whose renewal ends so is held until its old Deadline.
+// ReplicaError reports that a server executed an operation, but too few of its replicas
+// acknowledged it in time: a failover could undo it. It matches ErrNotReplicated. Such an acquire
+// is undone; after such a renewal the lock is held until its old Deadline.
 type ReplicaError struct {
 	// Acked replicas acknowledged it, Wanted were asked for.
 	Acked, Wanted int
-	// Within is the time that they had.
+	// Within is the time they had.
 	Within time.Duration
 }
 

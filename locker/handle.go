@@ -17,7 +17,7 @@ const handleForm = "holdfast1."
 // release the lock: only Encode returns the token, and no printing or logging shows it.
 type Handle struct {
 	facts lease.Grant             // without the token
-	token *atomic.Pointer[string] // nil in the zero Handle; atomic so that it is not printed, as in hidden
+	token *atomic.Pointer[string] // nil in the zero Handle; atomic pointers are not printed: see hidden
 }
 
 // NewHandle returns the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
@@ -50,7 +50,7 @@ func (h Handle) Name() string { return h.facts.Name }
 // Mode returns how the lock is held.
 func (h Handle) Mode() Mode { return h.facts.Mode }
 
-// Owner returns who holds the lock.
+// Owner returns the owner of the hold.
 func (h Handle) Owner() string { return h.facts.Owner }
 
 // Fence returns the fencing token, or zero if there is none.
@@ -91,8 +91,8 @@ func (h Handle) Encode() string {
 	return handleForm + base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// ParseHandle parses the text that Encode returned. Any other text is ErrInvalid; the error does
-// not repeat it.
+// ParseHandle parses the text of Encode. Any other text is ErrInvalid; the error does not repeat
+// it.
 func ParseHandle(s string) (Handle, error) {
 	bad := driver.Invalid("ParseHandle argument", "text of another form", "what Handle.Encode returned")
 	if len(s) < len(handleForm) || s[:len(handleForm)] != handleForm {

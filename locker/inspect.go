@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// State is what the server stores under a name, at the moment of asking.
+// State is the state of a name at the server, at the moment of asking.
 type State struct {
 	// Held reports whether the name is taken.
 	Held bool
@@ -25,29 +25,29 @@ type State struct {
 	// Permits is 0, the strategy is not a semaphore.
 	Permits, Free int
 	// Fence is the holder's fencing token, or zero if there is none. single and rwhash return the
-	// last token minted for the name, which is an earlier holder's if this one asked for none. A
-	// semaphore returns zero. In a quorum the token may be higher than the holder's, since a node
-	// that joins later mints one too.
+	// last token minted for the name: an earlier holder's if this one asked for none. A semaphore
+	// returns zero. In a quorum the token may be higher than the holder's, since a later node mints
+	// one too.
 	Fence int64
-	// Waiters is the number of processes that wait and have a place in the queue at the server. A
-	// process counts once, however many of its goroutines wait. Readers of rwhash, requests without
+	// Waiters is the number of processes with a place in the queue at the server. A process counts
+	// once, however many of its goroutines wait. Readers of rwhash, requests without
 	// middleware/retry, and waiters in a quorum have no place: if only such wait, Waiters is 1,
-	// whatever their number. One that died or was called off may count for 5 s after its last
-	// attempt, and longer in a long queue. Waiters is -1 if the server does not let the queue be
-	// read, and 0 if the strategy has none.
+	// whatever their number. A dead or cancelled waiter may count for 5 s after its last attempt,
+	// and longer in a long queue. Waiters is -1 if the server does not let the queue be read, and 0
+	// if the strategy has none.
 	Waiters int
 }
 
 // Inspector is implemented by strategies that keep state in Redis. [Inspect] finds it behind
 // middleware.
 type Inspector interface {
-	// Inspect returns what the server stores under name.
+	// Inspect returns the State of name.
 	Inspect(ctx context.Context, name string) (State, error)
 }
 
-// Inspect returns what the server stores under name, by the first [Inspector] among l and the
-// Lockers that it wraps. The answer may be outdated by the time it is read: it is for people and
-// tests, not for deciding who may write.
+// Inspect returns the State of name, from the first [Inspector] among l and the Lockers in it. The
+// answer may be outdated by the time it is read: it is for people and tests, not for deciding who
+// may write.
 //
 // Errors, in an [OpError]: ErrInvalid, errors.ErrUnsupported if there is no Inspector, the
 // client's.

@@ -50,7 +50,7 @@ func (l *lockState) peek() error {
 // afterDone is a list of callbacks for the end of a lock. nil: none.
 type afterDone struct {
 	f      func(error)
-	signal bool // f cannot block; the goroutine that notices the end calls it, before the others
+	signal bool // f cannot block; it is called before the others, by whoever ends the lock
 	next   *afterDone
 }
 
@@ -94,7 +94,7 @@ func (a *afterDone) callSignals(err error) {
 	}
 }
 
-// callBlocking calls the callbacks that may block, in order, even if one panics.
+// callBlocking calls the other callbacks, in order, even if one panics.
 func (a *afterDone) callBlocking(err error) {
 	if a == nil {
 		return
@@ -105,7 +105,7 @@ func (a *afterDone) callBlocking(err error) {
 	}
 }
 
-// blocks reports whether there are callbacks that may block.
+// blocks reports whether a callback may block.
 func (a *afterDone) blocks() bool {
 	for ; a != nil; a = a.next {
 		if !a.signal {

@@ -15,20 +15,20 @@ import (
 // Lock is one hold. The nil and the zero Lock are not held: their methods return ErrNotHeld. A Lock
 // is safe for concurrent use and must not be copied.
 //
-// Every Lock must be released. One that is garbage-collected while it is held is forgotten: it is
-// no longer renewed, and ends at its Deadline as lost, with [ErrForgotten]. A Lock is in use, and
-// not forgotten, while the program has the Lock, the ctx or the cancel function of its Context, or
-// a ctx derived from that; a goroutine that has nothing but the channel of that ctx's Done does not
-// count. A Lock whose Done or Handle was called, or that has an AfterDone callback, is never taken
-// for forgotten, because another goroutine or process may rely on the hold.
+// Every Lock must be released. One garbage-collected while held is forgotten: it is no longer
+// renewed, and ends at its Deadline as lost, with [ErrForgotten]. A Lock is in use, and not
+// forgotten, while the program has the Lock, the ctx or the cancel function of its Context, or a
+// ctx derived from it; a goroutine with nothing but the channel of the ctx's Done does not count.
+// After Done or Handle, or with an AfterDone callback, a Lock is never taken for forgotten: another
+// goroutine or process may rely on the hold.
 type Lock struct {
 	state atomic.Pointer[lockState] // nil in the zero Lock; printers do not follow it
 }
 
-// notHeld is what all nil and zero Locks refer to. It never was a hold.
+// notHeld is the state of all nil and zero Locks. It never was a hold.
 var notHeld = &lockState{err: ErrNotHeld}
 
-// load returns what l refers to.
+// load returns the state of l.
 func (l *Lock) load() *lockState {
 	if l != nil {
 		if s := l.state.Load(); s != nil {
@@ -44,14 +44,14 @@ func (l *Lock) Name() string { return l.load().Name() }
 // Mode returns how the lock is held. Downgrade and Upgrade change it.
 func (l *Lock) Mode() Mode { return l.load().Mode() }
 
-// Owner returns who holds the lock: the owner of the Request or of its ctx, or a random one.
+// Owner returns the owner of the hold: that of the Request or of its ctx, or a random one.
 func (l *Lock) Owner() string { return l.load().Owner() }
 
 // TTL returns how long the lease lasts after the acquire and after each Renew(ctx, 0).
 func (l *Lock) TTL() time.Duration { return l.load().TTL() }
 
-// Handle returns what another process needs to take the hold over ([Resume]). Whoever has the
-// Handle can release the lock.
+// Handle returns the Handle with which another process can take the hold over ([Resume]). Whoever
+// has the Handle can release the lock.
 func (l *Lock) Handle() Handle {
 	s := l.load()
 	g := s.facts()
@@ -64,8 +64,8 @@ func (l *Lock) Handle() Handle {
 	return NewHandle(g)
 }
 
-// Fence returns the fencing token, which increases from one holder of the name to the next. It is
-// zero if the Request did not ask for one, so that a check like `WHERE fence <= $1` fails closed.
+// Fence returns the fencing token. It increases from one holder of the name to the next. It is zero
+// if the Request did not ask for one: a check like `WHERE fence <= $1` fails closed.
 func (l *Lock) Fence() int64 {
 	s := l.load()
 	s.mu.Lock()
@@ -78,20 +78,20 @@ func (l *Lock) Fence() int64 {
 // and for the nil and the zero Lock.
 func (l *Lock) Deadline() time.Time { return l.load().Deadline() }
 
-// Err returns nil while the lock is held, and then always the same error, which matches ErrReleased
-// or ErrLost. The nil and the zero Lock return ErrNotHeld.
+// Err returns nil while the lock is held, and then always the same error. It matches ErrReleased or
+// ErrLost. The nil and the zero Lock return ErrNotHeld.
 func (l *Lock) Err() error { return l.load().Err() }
 
 // Done returns a channel that is closed when the lock is released, lost, or past its Deadline,
 // whether or not the server can be reached. It is a signal, not a barrier: see the package comment.
 func (l *Lock) Done() <-chan struct{} { return l.load().Done() }
 
-// AfterDone arranges for f to be called once, with the error that Err returns, when the lock ends.
-// If the lock has ended, AfterDone calls f itself. If Release, Renew, Upgrade or Downgrade ends the
-// lock, f runs in their caller's goroutine, before a release is sent; if a callback of the same
-// lock is running when one of the other three finds the lock lost, f does not wait for it and runs
-// in a goroutine of its own. Otherwise f runs in a goroutine that works for this lock alone, so
-// that an f that blocks delays no other lock. AfterDone takes no goroutine while the lock is held.
+// AfterDone arranges for f to be called once, with the error of Err, when the lock ends. If the
+// lock has ended, AfterDone calls f itself. If Release, Renew, Upgrade or Downgrade ends the lock,
+// f runs in their caller's goroutine, before a release is sent; if a callback of the same lock is
+// running when one of the other three finds the lock lost, f does not wait for it and runs in a
+// goroutine of its own. Otherwise f runs in a goroutine for this lock alone: an f that blocks
+// delays no other lock. AfterDone takes no goroutine while the lock is held.
 //
 // If f panics, the other callbacks still run and the release is still sent; then the panic
 // continues in the goroutine that called f. stop removes f, and reports whether f will never run
@@ -100,9 +100,9 @@ func (l *Lock) AfterDone(f func(error)) (stop func() bool) {
 	return l.load().afterDone(&afterDone{f: f})
 }
 
-// Context returns a copy of parent that ends when the lock ends. Its cause (context.Cause) is what
-// Err returns then. It carries the hold and its owner for this name, and what middleware adds, such
-// as the span of the hold. With it a reentrant lock is re-entered. With another strategy, an
+// Context returns a copy of parent that ends when the lock ends. Its cause (context.Cause) is the
+// error of Err then. It carries the hold and its owner for this name, and values of middleware,
+// such as the span of the hold. With it a reentrant lock is re-entered. With another strategy, an
 // acquire of the same lock fails with [ErrNested].
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	s := l.load()
@@ -120,7 +120,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	return ctx, func() {
 		stop()
 		cancel(context.Canceled)
-		runtime.KeepAlive(l) // a program that has cancel has not forgotten the lock
+		runtime.KeepAlive(l) // a program with cancel has not forgotten the lock
 	}
 }
 
@@ -135,9 +135,8 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	return s.do(ctx, op, validateTTL("Lock.Renew ttl", ttl), false)
 }
 
-// Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
-// From the call on, nobody may rely on the exclusive hold. Conversions of one Lock run one at a
-// time.
+// Downgrade turns an exclusive hold into a shared one, without a moment between. From the call on,
+// nobody may rely on the exclusive hold. Conversions of one Lock run one at a time.
 //
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode is Shared from then on, but others may
 // still be kept out; another Downgrade lets them in), errors.ErrUnsupported, the client's.
@@ -148,19 +147,19 @@ func (l *Lock) Downgrade(ctx context.Context) error {
 // Upgrade turns a shared hold into an exclusive one. If there are other holders it fails at once,
 // and the hold stays shared.
 //
-// Errors: a *ContentionError that says who else holds, and those of Downgrade. After any of them
-// Mode stays Shared.
+// Errors: a *ContentionError with another holder, and those of Downgrade. After any of them Mode
+// stays Shared.
 func (l *Lock) Upgrade(ctx context.Context) error {
 	return l.load().do(ctx, lease.Op{Kind: lease.OpConvert, Mode: Exclusive}, nil, false)
 }
 
-// SetNote replaces the Note of the Request: what others see of this hold in [Inspect], [Watch],
+// SetNote replaces the Note of the Request, as others see it in [Inspect], [Watch],
 // [ContentionError] and leader.Observe. The note has at most 1024 bytes; an empty one removes it.
 // The lease and the fencing token stay as they are. With strategies/reentrant all holds of an owner
 // have one note.
 //
-// The hold gets a fresh token. A Handle that was made before is void, as after a Resume: make
-// another one. SetNote and conversions of one Lock run one at a time.
+// The hold gets a fresh token. An earlier Handle is void, as after a Resume: make another one.
+// SetNote and conversions of one Lock run one at a time.
 //
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (others see the old note or the new one; the next
 // renewal makes it the new one), ErrInvalid, ErrNotReplicated (the note was replaced, but a
@@ -172,7 +171,7 @@ func (l *Lock) SetNote(ctx context.Context, note string) error {
 // Release ends the hold. It is terminal whatever its outcome: a second call returns ErrReleased and
 // sends nothing. A cancelled ctx does not stop it; the strategy bounds the wait for the answer
 // (ReleaseTimeout in its Config). The release is sent even if the lock was lost. With
-// Request.MinHold the name stays taken until that has passed, unless DropMinHold was called.
+// Request.MinHold the name stays taken until MinHold has passed, unless DropMinHold was called.
 //
 // Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile),
 // ErrUnknownOutcome (the lock frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx
@@ -180,7 +179,7 @@ func (l *Lock) SetNote(ctx context.Context, note string) error {
 func (l *Lock) Release(ctx context.Context) error { return l.load().release(ctx) }
 
 // DropMinHold makes Release free the name at once, whatever is left of Request.MinHold. Call it
-// before the Release of a lock under which nothing was done, so that another can do it. It sends
+// before the Release if nothing was done under the lock, so that another can do it. It sends
 // nothing.
 func (l *Lock) DropMinHold() {
 	s := l.load()

@@ -31,16 +31,15 @@ type Locker interface {
 	Acquire(ctx context.Context, req Request) (*Lock, error)
 }
 
-// Func is a function that is a Locker.
+// Func is a function as a Locker.
 type Func func(context.Context, Request) (*Lock, error)
 
 // Acquire calls f.
 func (f Func) Acquire(ctx context.Context, req Request) (*Lock, error) { return f(ctx, req) }
 
-// As returns the first T among l and the Lockers that it wraps. A Locker that wraps another one
-// says so by a method Unwrap() Locker, as all of middleware/... and strategies/watchdog do; a
-// [Func] hides what it wraps. As looks no further than 1,000 Lockers, so that it ends if one of
-// them wraps itself.
+// As returns the first T among l and the Lockers in it. A Locker around another one has a method
+// Unwrap() Locker, as all of middleware/... and strategies/watchdog do; a [Func] hides the Locker
+// in it. As ends after 1,000 Lockers, in case one wraps itself.
 func As[T any](l Locker) (found T, ok bool) {
 	for range maxWrapped {
 		if found, ok = l.(T); ok {
@@ -55,7 +54,7 @@ func As[T any](l Locker) (found T, ok bool) {
 	return found, false
 }
 
-// maxWrapped is how many Lockers As looks at.
+// maxWrapped is the maximum number of Lockers in an As.
 const maxWrapped = 1000
 
 // Middleware wraps a Locker: it adds waiting, tracing or renewal.
@@ -63,7 +62,7 @@ type Middleware func(Locker) Locker
 
 // Chain wraps l in middleware. The first one is the outermost: Chain(l, tracing, retry) traces an
 // acquire with all its attempts, Chain(l, retry, tracing) each attempt. If one of them is nil,
-// every acquire fails with ErrInvalid, which says which one.
+// every acquire fails with an ErrInvalid that has its index.
 func Chain(l Locker, outermostFirst ...Middleware) Locker {
 	for i, m := range slices.Backward(outermostFirst) {
 		if m == nil {
@@ -74,7 +73,7 @@ func Chain(l Locker, outermostFirst ...Middleware) Locker {
 	return l
 }
 
-// invalidMiddleware stands for the nil middleware of that index in a Chain.
+// invalidMiddleware stands for the nil middleware at index in a Chain.
 func invalidMiddleware(index int) Middleware {
 	return func(Locker) Locker {
 		return Func(func(_ context.Context, req Request) (*Lock, error) {

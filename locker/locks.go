@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
-// Locks holds the locks that one [AcquireAll] acquired. Each is renewed, converted and traced on
-// its own. Locks is safe for concurrent use.
+// Locks holds the locks of one [AcquireAll]. Each is renewed, converted and traced on its own.
+// Locks is safe for concurrent use.
 type Locks struct {
 	held  []*Lock // in the order of their names, as they were acquired
 	asked []*Lock // the lock of each request, in the order of the requests
@@ -36,7 +36,7 @@ func (s *Locks) place(reqs []Request) {
 func (s *Locks) All() []*Lock { return slices.Clone(s.asked) }
 
 // Err returns nil while all locks are held. After that it always returns the same error: the
-// [LostError] of the first lock that it found lost, or ErrReleased if one was released.
+// [LostError] of the first lock found lost, or ErrReleased if one was released.
 func (s *Locks) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Locks) look() error {
 }
 
 // Context returns a copy of parent that ends when any of the locks is lost or released; its cause
-// (context.Cause) is what Err of that lock returns. It carries the owner of each lock for its name.
+// (context.Cause) is the error of that lock's Err. It carries the owner of each lock for its name.
 // See [Lock.Context].
 func (s *Locks) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancels := parent, make([]context.CancelFunc, len(s.held))
@@ -76,8 +76,8 @@ func (s *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// Release releases all locks at the same time, except those that the caller has released already.
-// It is terminal as [Lock.Release] is: a second call returns ErrReleased and sends nothing.
+// Release releases all locks at the same time, except those already released by the caller. It is
+// terminal as [Lock.Release] is: a second call returns ErrReleased and sends nothing.
 //
 // The errors of the releases are joined (errors.Join). Each is an [OpError] that names its lock.
 func (s *Locks) Release(ctx context.Context) (err error) {

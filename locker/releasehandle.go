@@ -12,17 +12,17 @@ type HandleReleaser interface {
 	ReleaseHandle(ctx context.Context, h Handle) error
 }
 
-// ReleaseHandle releases the hold of h without its Lock. It is for a program that acquires in one
-// process and releases in another, which gets the Handle as text ([Handle.Encode]). If the first
+// ReleaseHandle releases the hold of h without its Lock. It is for programs that acquire in one
+// process and release in another. The other gets the Handle as text ([Handle.Encode]). If the first
 // process still has the Lock, it loses it at the next renewal, and the Lock's Context ends then.
 //
 // If the hold has a MinHold, the name stays taken, from this call on, for as long as was left of
 // MinHold when the Handle was made.
 //
-// The first [HandleReleaser] among l and the Lockers that it wraps releases the hold in one round
-// trip; middleware around it does not observe the release. If there is none, as with
-// strategies/redlock, ReleaseHandle resumes the hold and releases it. As with [Lock.Release], a
-// cancelled ctx does not stop the release, but it does stop the resume.
+// The first [HandleReleaser] among l and the Lockers in it releases the hold in one round trip;
+// middleware around it does not observe the release. If there is none, as with strategies/redlock,
+// ReleaseHandle resumes the hold and releases it. As with [Lock.Release], a cancelled ctx does not
+// stop the release, but it does stop the resume.
 //
 // Errors, in an [OpError]: ErrNotHeld (the hold has ended, or was resumed by another caller),
 // ErrUnknownOutcome (the lock is free at its TTL at the latest), ErrInvalid, the client's.

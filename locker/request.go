@@ -17,49 +17,49 @@ const (
 	MaxNameLen = 1024                // bytes of a name, an owner or a note
 	MinTTL     = time.Millisecond    // Redis counts in milliseconds
 	MaxTTL     = 24 * 24 * time.Hour // a Redis expiry fits 31 bits of milliseconds in every client
-	DefaultTTL = 30 * time.Second    // what strategies use for a zero TTL
+	DefaultTTL = 30 * time.Second    // of strategies, for a zero TTL
 )
 
-// Request says what to acquire and how.
+// Request describes an acquire.
 type Request struct {
 	_ struct{} // keyed literals only
 
-	// Name is what is locked. Required: 1 to 1024 bytes, any bytes. On Redis the key is the
-	// strategy's prefix and the name. Names that end in ":fence", ":wake" or ":waiters" are
-	// refused, and so are the few for which no other key has the same cluster slot ("a}b", "{}x").
+	// Name is the name of the lock. Required: 1 to 1024 bytes, any bytes. On Redis the key is the
+	// strategy's prefix and the name. Names with the end ":fence", ":wake" or ":waiters" are
+	// refused, and so are the few without another key in the same cluster slot ("a}b", "{}x").
 	//
-	// "a" and "{a}" are two locks that share a wake-up channel and a fence counter. A release of
-	// one costs the waiters of the other an attempt; the fencing tokens of each still increase.
+	// "a" and "{a}" are two locks with one wake-up channel and one fence counter. A release of one
+	// costs the waiters of the other an attempt; the fencing tokens of each still increase.
 	Name string
 	// Mode is Exclusive or Shared. The zero Mode is Exclusive.
 	Mode Mode
 	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a
 	// fraction is dropped). Zero: the strategy's default (30 s).
 	TTL time.Duration
-	// MinHold is the minimum time for which the name stays taken, from the acquire on, even if the
-	// lock is released earlier: 1 ms to 24 days, and at most TTL if that is set. A Release ends the
-	// hold as always, but nobody, not even the same Owner, can acquire the lock until MinHold has
-	// passed. So a job that takes 20 ms runs once per tick on replicas whose clocks differ. See
-	// "Minimum hold" in the package comment. With a zero TTL the lease lasts for the strategy's
-	// default, or for MinHold if that is longer. With Resume, MinHold counts from the resume.
-	// In a semaphore the permits of the hold stay taken. Default: 0, a release frees the lock.
+	// MinHold is the minimum time for the name to stay taken, from the acquire on, even if the lock
+	// is released earlier: 1 ms to 24 days, and at most a nonzero TTL. A Release ends the hold as
+	// always, but nobody, not even the same Owner, can acquire the lock until MinHold has passed.
+	// So a job of 20 ms runs once per tick on replicas with different clocks. See "Minimum hold" in
+	// the package comment. With a zero TTL the lease lasts for the longer one of the strategy's
+	// default and MinHold. With Resume, MinHold counts from the resume. In a semaphore the permits
+	// of the hold stay taken. Default: 0, a release frees the lock.
 	MinHold time.Duration
 	// MaxWait bounds how long Acquire takes, also with NoWait or Resume; it does not bound the
-	// hold. An Acquire that it ends returns an error that matches ErrMaxWait. Zero: only ctx bounds
+	// hold. If MaxWait ends an Acquire, the error matches ErrMaxWait. Zero: only ctx bounds
 	// Acquire.
 	MaxWait time.Duration
-	// NoWait asks for one attempt, whatever the middleware. Unless MaxWait bounds it, the strategy's
-	// AttemptTimeout does (default: a third of the TTL, at most 3 s), or ctx if that ends sooner:
-	// for a fast error from a silent server, set MaxWait too. Without an answer by then the error
-	// matches ErrUnknownOutcome, and what the attempt may have left is cleaned up in the background.
+	// NoWait asks for one attempt, whatever the middleware. Unless MaxWait bounds it, the
+	// strategy's AttemptTimeout does (default: a third of the TTL, at most 3 s), or ctx if it ends
+	// sooner: for a fast error from a silent server, set MaxWait too. Without an answer by then the
+	// error matches ErrUnknownOutcome, and a possible hold is cleaned up in the background.
 	NoWait bool
 	// Fenced asks for a fencing token too, in the same round trip.
 	Fenced bool
-	// Owner is an identity, for re-entry only; at most 1024 bytes. Empty: the one that ctx carries
+	// Owner is an identity, for re-entry only; at most 1024 bytes. Empty: the one in ctx
 	// (WithOwner, Do), or else a fresh random one.
 	Owner string
-	// Note is for display and trace links: requests that are refused get it in their error. It is
-	// never an identity. At most 1024 bytes.
+	// Note is for display and trace links: refused requests get it in their error. It is never an
+	// identity. At most 1024 bytes.
 	Note string
 	// Permits is how many permits of a semaphore to acquire. Strategies other than semaphore refuse
 	// more than one with errors.ErrUnsupported. Zero: one, or as many as the Handle of Resume has.
@@ -95,8 +95,8 @@ func (r Request) Validate() error {
 	return r.validateResume()
 }
 
-// validateMinHold refuses a MinHold that is longer than the lease: if the holder dies, the end of
-// the lease frees the lock.
+// validateMinHold refuses a MinHold longer than the lease: if the holder dies, the end of the lease
+// frees the lock.
 func (r Request) validateMinHold() error {
 	switch {
 	case r.MinHold != 0 && (r.MinHold < MinTTL || r.MinHold > MaxTTL):
@@ -157,11 +157,10 @@ func validateTTL(what string, ttl time.Duration) error {
 	return nil
 }
 
-// WithOwner returns a ctx under which every acquire of every name is made by owner, unless its
-// Request says otherwise. It is for reentrant locks: acquires that carry the same owner re-enter,
-// from any goroutine or process. An empty owner removes what ctx carried. If ctx carries holds of
-// another owner, a new call chain begins: its acquires wait for these holds, and do not fail with
-// [ErrNested].
+// WithOwner returns a ctx for acquires of every name by owner, unless the Request has an Owner. It
+// is for reentrant locks: acquires of one owner re-enter, from any goroutine or process. An empty
+// owner removes the one of ctx. If ctx carries holds of another owner, a new call chain begins: its
+// acquires wait for these holds, and do not fail with [ErrNested].
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return lease.WithOwner(ctx, "", owner)
 }

@@ -60,15 +60,15 @@ func sortRequests(reqs []Request, caller string) (sorted []Request, err error) {
 	return sorted, nil
 }
 
-// mergeRequests returns a request that satisfies both of two requests for one name. It fails if
-// they differ in a field that cannot be merged.
+// mergeRequests merges two requests for one name. It fails if they differ in a field it cannot
+// merge.
 func mergeRequests(a, b Request) (Request, error) {
 	merged := a
 	if b.Mode == Exclusive {
 		merged.Mode = Exclusive
 	}
 	merged.MinHold = max(a.MinHold, b.MinHold)
-	if merged.TTL = max(a.TTL, b.TTL); merged.TTL != 0 { // one that leaves it out may have the longer MinHold
+	if merged.TTL = max(a.TTL, b.TTL); merged.TTL != 0 { // one without a TTL may have the longer MinHold
 		merged.TTL = max(merged.TTL, merged.MinHold)
 	}
 	merged.MaxWait = shorter(a.MaxWait, b.MaxWait)
@@ -96,7 +96,7 @@ func mergeRequests(a, b Request) (Request, error) {
 	return merged, nil
 }
 
-// restOf returns the fields of a request that mergeRequests cannot merge.
+// restOf returns a request with nothing but the fields that mergeRequests cannot merge.
 func restOf(r Request) Request {
 	r.Mode, r.TTL, r.MinHold, r.MaxWait, r.NoWait, r.Fenced, r.Owner, r.Note, r.Permits = 0, 0, 0, 0, false, false, "",
 		"", 0

@@ -58,8 +58,8 @@ type hidden struct {
 	tokened lease.Tokened // the strategy's Lease, if its token changes; nil: it is token
 }
 
-// NewLock returns the Lock of a hold that was just acquired, for strategies. It reports Acquired to
-// the Trace in ctx, and later events too. Without a Trace it keeps nothing of ctx.
+// NewLock returns the Lock of a new hold, for strategies. It reports Acquired to the Trace in ctx,
+// and later events too. Without a Trace it keeps nothing of ctx.
 func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 	made := &struct { // one allocation for both
 		state  lockState
@@ -72,7 +72,7 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 	s.hidden.Store(&made.hidden)
 	lock.state.Store(s)
 	s.strong = lock
-	if g.MinHold > 0 { // it counts from now on, which is later than the acquire at the server
+	if g.MinHold > 0 { // it counts from now on: later than the acquire at the server
 		s.keepUntil = time.Now().Add(g.MinHold)
 	}
 	if t := locktrace.From(ctx); t != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// together calls f for 0 to n-1, all at the same time, and returns when all have returned. What they
-// send to one server travels together. If one panics or calls runtime.Goexit, so does together.
+// together calls f for 0 to n-1, all at the same time, and returns when all have returned. Their
+// commands to one server travel together. If one panics or calls runtime.Goexit, so does together.
 func together(ctx context.Context, n int, f func(ctx context.Context, i int)) {
 	if n == 1 {
 		f(ctx, 0)

@@ -27,8 +27,8 @@ func (l *lockState) reportAcquired(ctx context.Context, t *locktrace.Trace) {
 	}
 }
 
-// enqueueEach enqueues a report that calls f for each Trace, the latest first, even if one panics. Only
-// a traced lock calls it, so that the others do not allocate f. The mutex is held.
+// enqueueEach enqueues a report that calls f for each Trace, the latest first, even if one panics.
+// Only a traced lock calls it: the others do not allocate f. The mutex is held.
 func (l *lockState) enqueueEach(droppable bool, f func(*tracing)) {
 	t := l.tracing
 	l.enqueue(report{func() { t.each(f) }, droppable})

@@ -8,15 +8,15 @@ import (
 // undoGrace is how long a failed AcquireAll waits for its releases after ctx or MaxWait has ended.
 const undoGrace = 250 * time.Millisecond
 
-// undo releases locks of an AcquireAll that it does not return.
+// undo releases the locks of a failed AcquireAll.
 type undo struct {
 	ctx     context.Context //nolint:containedctx // the call's, which ends with MaxWait too
 	until   time.Time       // when the call returns all the same; zero: ctx has not ended
 	running []<-chan struct{}
 }
 
-// release releases locks. It waits for that until ctx ends, and undoGrace longer. done reports whether
-// all are released.
+// release releases locks. It waits for the answers until ctx ends, and undoGrace longer. done
+// reports whether all are released.
 func (u *undo) release(held []*Lock) (done bool) {
 	if len(held) == 0 {
 		return true

@@ -14,20 +14,20 @@ const (
 )
 
 // Watch yields the [State] of name: now, and after each change, until ctx ends or the loop is left.
-// It acquires nothing and starts no goroutine. It polls with [Inspect], every interval (default:
-// 1 s) and when the lease ends, but waits at least 10 ms between two polls. It is not woken by a
-// release: that would cost each holder a message. So a hold that begins and ends between two polls
-// is not seen, and the next hold of the same owner is seen only if its Fence or its Note differs.
+// It acquires nothing and starts no goroutine. It polls with [Inspect], every interval (default: 1
+// s) and when the lease ends, but waits at least 10 ms between two polls. It is not woken by a
+// release, which would cost each holder a message. So a hold between two polls is not seen, and the
+// next hold of the same owner is seen only if its Fence or its Note differs.
 //
-// A change is a State that differs in more than Left, which each renewal changes. While there are
-// several holds, another Owner or Note is no change either: they are those of the hold that ends
-// last. What Watch yields may be out of date: it is for people and for finding a holder, not for
-// deciding who may write.
+// A change is a difference in more than Left: each renewal changes Left. While there are several
+// holds, another Owner or Note is no change either: they are of the hold with the latest end. The
+// States may be out of date: they are for people and for finding a holder, not for deciding who may
+// write.
 //
 // If a poll fails, Watch yields the error once, with the last known State. It polls on, and yields
-// the State as soon as a poll succeeds. It ends after an error that another attempt would only
-// repeat: ErrInvalid, errors.ErrUnsupported (l has no [Inspector]), ErrClosed, a missing
-// permission. Each error is in an [OpError].
+// the State as soon as a poll succeeds. It ends after a permanent error: ErrInvalid,
+// errors.ErrUnsupported (l has no [Inspector]), ErrClosed, a missing permission. Each error is in
+// an [OpError].
 func Watch(ctx context.Context, l Locker, name string, interval time.Duration) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if err := checkWatch(ctx, interval); err != nil {
@@ -64,7 +64,7 @@ func checkWatch(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// untilPoll returns how long to wait for the next poll after one that found state.
+// untilPoll returns the time until the next poll after one with the result state.
 func untilPoll(state State, interval time.Duration) time.Duration {
 	if state.Held && state.Left > 0 {
 		interval = min(interval, state.Left+time.Millisecond)
@@ -82,7 +82,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// view is what a watcher knows. The zero view knows nothing.
+// view is a watcher's knowledge. The zero view knows nothing.
 type view struct {
 	state  State
 	known  bool // the last poll returned state
