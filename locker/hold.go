@@ -9,10 +9,10 @@ import (
 )
 
 // Name implements lease.Hold.
-func (l *lockState) Name() string { return l.name }
+func (l *lockState) Name() string { return l.grant().Name }
 
 // TTL implements lease.Hold.
-func (l *lockState) TTL() time.Duration { return l.ttl }
+func (l *lockState) TTL() time.Duration { return l.grant().TTL }
 
 // Owner implements lease.Hold.
 func (l *lockState) Owner() string { return l.facts().Owner }
@@ -21,14 +21,14 @@ func (l *lockState) Owner() string { return l.facts().Owner }
 func (l *lockState) Mode() Mode {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mode
+	return l.grant().Mode
 }
 
 // Deadline implements lease.Hold.
 func (l *lockState) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.deadline
+	return l.grant().Deadline
 }
 
 // Source implements lease.Hold.
@@ -41,9 +41,6 @@ func (l *lockState) Source() locktrace.Source {
 
 // Lease implements lease.Hold.
 func (l *lockState) Lease() lease.Lease {
-	if !l.valid() {
-		return nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.hidden.Load().lease
@@ -109,7 +106,7 @@ func (l *lockState) Trace(ctx context.Context, t *locktrace.Trace) {
 
 // Renew implements lease.Hold.
 func (l *lockState) Renew(ctx context.Context) error {
-	return l.do(ctx, lease.Op{Kind: lease.OpRenew, TTL: l.ttl}, nil, true)
+	return l.do(ctx, lease.Op{Kind: lease.OpRenew, TTL: l.grant().TTL}, nil, true)
 }
 
 // MarkLost implements lease.Hold.

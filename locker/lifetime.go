@@ -204,23 +204,25 @@ func (l *lockState) forgotten() bool {
 
 // left returns the time until the Deadline by the monotonic or the wall clock, whichever is less.
 func (l *lockState) left() time.Duration {
-	if l.deadline.IsZero() {
+	if l.grant().Deadline.IsZero() {
 		return 1<<63 - 1
 	}
 	now := time.Now()
-	return min(l.deadline.Sub(now), l.deadline.Round(0).Sub(now.Round(0)))
+	return min(l.grant().Deadline.Sub(now), l.grant().Deadline.Round(0).Sub(now.Round(0)))
 }
 
 // watchDeadline starts the timer, unless it runs: it ends the lock at its Deadline. It is called once
 // something waits for the end. The mutex is held.
 func (l *lockState) watchDeadline() {
-	if l.err != nil || l.timer != nil || l.deadline.IsZero() {
+	if l.err != nil || l.timer != nil || l.grant().Deadline.IsZero() {
 		return
 	}
 	l.timer = time.AfterFunc(l.tick(), l.ticked)
 }
 
-func (l *lockState) tick() time.Duration { return min(l.left(), min(max(minTick, l.ttl/8), maxTick)) }
+func (l *lockState) tick() time.Duration {
+	return min(l.left(), min(max(minTick, l.grant().TTL/8), maxTick))
+}
 
 func (l *lockState) ticked() {
 	l.mu.Lock()
@@ -228,7 +230,7 @@ func (l *lockState) ticked() {
 		l.cause = ErrForgotten
 	}
 	ended := l.expire()
-	if l.err == nil && !l.deadline.IsZero() {
+	if l.err == nil && !l.grant().Deadline.IsZero() {
 		l.timer.Reset(l.tick())
 	}
 	l.unlockAndCall(ended, false)

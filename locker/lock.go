@@ -26,7 +26,11 @@ type Lock struct {
 }
 
 // notHeld is the state of all nil and zero Locks. It never was a hold.
-var notHeld = &lockState{err: ErrNotHeld}
+var notHeld = func() *lockState {
+	l := &lockState{err: ErrNotHeld}
+	l.hidden.Store(new(hidden))
+	return l
+}()
 
 // load returns the state of l.
 func (l *Lock) load() *lockState {
@@ -55,11 +59,9 @@ func (l *Lock) TTL() time.Duration { return l.load().TTL() }
 func (l *Lock) Handle() Handle {
 	s := l.load()
 	g := s.facts()
-	if s.valid() {
-		s.handleTaken.Store(true)
-		if t := s.hidden.Load().tokened; t != nil {
-			g.Token = t.Token()
-		}
+	s.handleTaken.Store(true)
+	if t := s.hidden.Load().tokened; t != nil {
+		g.Token = t.Token()
 	}
 	return NewHandle(g)
 }
@@ -70,7 +72,7 @@ func (l *Lock) Fence() int64 {
 	s := l.load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fence
+	return s.grant().Fence
 }
 
 // Deadline returns the time, by the local clock, until which nobody else can hold the lock, under
@@ -131,7 +133,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 // client's.
 func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	s := l.load()
-	op := lease.Op{Kind: lease.OpRenew, TTL: cmp.Or(ttl, s.ttl)}
+	op := lease.Op{Kind: lease.OpRenew, TTL: cmp.Or(ttl, s.grant().TTL)}
 	return s.do(ctx, op, validateTTL("Lock.Renew ttl", ttl), false)
 }
 

@@ -40,7 +40,7 @@ func TestSuspensionIsNoticed(t *testing.T) {
 			done := lock.Done()
 			<-time.After(tt.at)
 			lock.load().mu.Lock()
-			lock.load().deadline = time.Now().Add(tt.left)
+			lock.load().grant().Deadline = time.Now().Add(tt.left)
 			lock.load().mu.Unlock()
 			<-done
 			if got := time.Since(start); got != tt.ends {
@@ -138,12 +138,12 @@ func TestLeftByBothClocks(t *testing.T) {
 		"both passed":                 {-hour, -hour, -hour, true},
 	}, func(t *testing.T, tt test) {
 		now := time.Now()
-		l := &lockState{ttl: hour, deadline: skewed(now.Add(tt.wall), now.Add(tt.mono))}
-		l.hidden.Store(&hidden{})
+		l := new(lockState)
+		l.hidden.Store(&hidden{grant: lease.Grant{TTL: hour, Deadline: skewed(now.Add(tt.wall), now.Add(tt.mono))}})
 		check.Equal(t, "left", l.left().Round(hour), tt.left)
 		check.Equal(t, "the timer has passed", l.tick() < 0, tt.ended)
 		check.Equal(t, "expired", l.peek() != nil, tt.ended)
-		l.deadline = now.Add(tt.wall).Round(0)
+		l.grant().Deadline = now.Add(tt.wall).Round(0)
 		check.Equal(t, "left without a monotonic clock", l.left().Round(hour), tt.wall)
 	})
 }

@@ -17,20 +17,13 @@ import (
 // lockState is the state of a Lock, and its lease.Hold. Strategies, middleware and timers keep the
 // lockState and not the Lock: a Lock forgotten by the program is garbage-collected.
 type lockState struct {
-	hidden atomic.Pointer[hidden] // nil in notHeld
+	hidden atomic.Pointer[hidden] // set once
 
-	name  string
-	ttl   time.Duration
-	mu    sync.Mutex // guards the fields below, unless atomic, and hidden.lease
-	owner string     // empty until first used, if the strategy chose none
-	fence int64
-
-	deadline    time.Time
+	mu          sync.Mutex  // guards the fields below, unless atomic, and those of hidden
 	err         error       // reason of the end; set once
 	handleTaken atomic.Bool // Handle was called
-	mode        Mode
-	released    bool // Release was called
-	answered    bool // the outcome of the release is known
+	released    bool        // Release was called
+	answered    bool        // the outcome of the release is known
 	done        chan struct{}
 	timer       *time.Timer // of the Deadline; nil until something waits for the end
 	after       *afterDone  // the first one to call
@@ -53,10 +46,12 @@ type lockState struct {
 // atomic.Pointer hides them: printers of unexported fields, as in test frameworks, follow all other
 // pointers and interfaces.
 type hidden struct {
-	token   string
-	lease   lease.Lease   // guarded by lockState.mu
-	tokened lease.Tokened // the strategy's Lease, if its token changes; nil: it is token
+	grant   lease.Grant // MinHold is keepUntil's; Name and TTL never change, and need no mutex
+	lease   lease.Lease
+	tokened lease.Tokened // the strategy's Lease, if its token changes; nil: it is grant.Token
 }
+
+func (l *lockState) grant() *lease.Grant { return &l.hidden.Load().grant }
 
 // NewLock returns the Lock of a new hold, for strategies. It reports Acquired to the Trace in ctx,
 // and later events too. Without a Trace it keeps nothing of ctx.
@@ -65,10 +60,9 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 		state  lockState
 		hidden hidden
 	}{}
-	made.hidden.token, made.hidden.lease = g.Token, l
+	made.hidden.grant, made.hidden.lease = g, l
 	made.hidden.tokened, _ = l.(lease.Tokened)
 	s, lock := &made.state, new(Lock)
-	s.name, s.owner, s.mode, s.ttl, s.fence, s.deadline = g.Name, g.Owner, g.Mode, g.TTL, g.Fence, g.Deadline
 	s.hidden.Store(&made.hidden)
 	lock.state.Store(s)
 	s.strong = lock
@@ -83,23 +77,18 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 }
 
 // valid reports whether l is or was a hold. Only notHeld never was.
-func (l *lockState) valid() bool { return l.hidden.Load() != nil }
+func (l *lockState) valid() bool { return l != notHeld }
 
 // facts returns the present Grant. It chooses a random owner if there is none yet.
 func (l *lockState) facts() lease.Grant {
-	if !l.valid() {
-		return lease.Grant{}
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.owner == "" {
-		l.owner = lease.NewToken()
+	if l.valid() && l.grant().Owner == "" {
+		l.grant().Owner = lease.NewToken()
 	}
-	return lease.Grant{
-		Name: l.name, Owner: l.owner, Token: l.hidden.Load().token, Mode: l.mode, TTL: l.ttl, Deadline: l.deadline,
-		Fence:   l.fence,
-		MinHold: l.restOfMinHold(),
-	}
+	g := *l.grant()
+	g.MinHold = l.restOfMinHold()
+	return g
 }
 
 // restOfMinHold returns the rest of MinHold, rounded up to whole milliseconds. The mutex is held.
@@ -139,7 +128,7 @@ func (l *lockState) do(ctx context.Context, op lease.Op, invalid error, backgrou
 		}
 		err = l.keep(op, term, err)
 	}
-	err = opError(name, l.name, err)
+	err = opError(name, l.grant().Name, err)
 	if op.Kind == lease.OpRenew {
 		l.enqueueRenewed(op.TTL, err)
 	}
@@ -213,22 +202,22 @@ func (l *lockState) keep(op lease.Op, term lease.Term, err error) error {
 	}
 	if err != nil {
 		if op.Kind == lease.OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
-			l.mode = Shared // the server may have downgraded it: nobody may rely on more
+			l.grant().Mode = Shared // the server may have downgraded it: nobody may rely on more
 		}
 		return err
 	}
 	switch op.Kind {
 	case lease.OpConvert:
-		l.mode = op.Mode
+		l.grant().Mode = op.Mode
 	case lease.OpRenew:
 		if term.Deadline.IsZero() {
-			l.deadline = time.Time{}
+			l.grant().Deadline = time.Time{}
 		}
 	}
-	if !l.deadline.IsZero() && term.Deadline.After(l.deadline) {
-		l.deadline = term.Deadline
+	if !l.grant().Deadline.IsZero() && term.Deadline.After(l.grant().Deadline) {
+		l.grant().Deadline = term.Deadline
 	}
-	l.fence = max(l.fence, term.Fence)
+	l.grant().Fence = max(l.grant().Fence, term.Fence)
 	return nil
 }
 
@@ -248,7 +237,7 @@ func (l *lockState) release(ctx context.Context) (err error) {
 	ended := l.lock()
 	if l.released {
 		l.unlock(ended)
-		return opError("release", l.name, ErrReleased)
+		return opError("release", l.grant().Name, ErrReleased)
 	}
 	l.released = true
 	sender, before := l.hidden.Load().lease, l.err
