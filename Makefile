@@ -45,8 +45,9 @@ test-all: export MODULES := scripts/modules.sh
 
 # A go.work of the folders above would change what is built here.
 export GOWORK := off
-# Nothing here is a release: builds need no stamp, and fail on some checkouts when they ask Git for one.
-export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
+# Nothing here is a release: builds need no stamp, and fail on some checkouts when they ask Git for one. Without the paths of
+# the source, a clone in another folder uses what was compiled for this one.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false -trimpath)
 
 # Compilers, linkers and tests allocate much and keep little: with more memory they take a fifth less time.
 check test test-all vet lint short race fuzz simulate scale: export GOGC ?= 400
