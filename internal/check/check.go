@@ -1,11 +1,14 @@
-// Package check has the shared helpers of tests: tables of tests, in real or fake time, and checks
-// of errors, values, bounds and durations.
+// Package check has the shared helpers of tests: tables of tests, in real or fake time, checks of
+// errors, values, bounds and durations, and a buffer for output.
 package check
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,6 +182,14 @@ func unequal(tb testing.TB, what string, got, want any) {
 	tb.Errorf(format, what, got, want)
 }
 
+// Contains fails the test unless got has want in it.
+func Contains(tb testing.TB, what, got, want string) {
+	tb.Helper()
+	if !strings.Contains(got, want) {
+		tb.Errorf("%s: %q, want %q in it", what, got, want)
+	}
+}
+
 // Panics fails the test unless f panics with want, or with any value if want is nil.
 func Panics(tb testing.TB, want any, f func()) {
 	tb.Helper()
@@ -189,4 +200,24 @@ func Panics(tb testing.TB, want any, f func()) {
 		}
 	}()
 	f()
+}
+
+// Buffer is a buffer that may be read while others write to it.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write appends p.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// String returns all that was written.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }

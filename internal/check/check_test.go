@@ -96,6 +96,10 @@ func TestChecks(t *testing.T) {
 				func(tb testing.TB) { check.EqualSlices(tb, "a", []int{1, 2}, []int{1}) },
 			},
 		},
+		"Contains": {
+			[]func(testing.TB){func(tb testing.TB) { check.Contains(tb, "a", "xyz", "yz") }},
+			[]func(testing.TB){func(tb testing.TB) { check.Contains(tb, "a", "xyz", "xz") }},
+		},
 		"Panics": {
 			[]func(testing.TB){
 				func(tb testing.TB) { check.Panics(tb, "a", func() { panic("a") }) },
@@ -136,21 +140,16 @@ func TestEventually(t *testing.T) {
 		check.Equal(t, "calls", asked, 3)
 		r := &recorder{TB: t}
 		check.Eventually(r, "never", func() bool { return false })
-		if !r.fatal {
-			t.Error("Eventually passes what never happens")
-		}
+		check.Equal(t, "Eventually fails what never happens", r.fatal, true)
 	})
 }
 
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	c := make(chan struct{})
-	if check.Closed(c) {
-		t.Error("an open channel is closed")
-	}
-	if close(c); !check.Closed(c) {
-		t.Error("a closed channel is open")
-	}
+	check.Equal(t, "an open channel is closed", check.Closed(c), false)
+	close(c)
+	check.Equal(t, "a closed channel is closed", check.Closed(c), true)
 }
 
 func TestTook(t *testing.T) {
@@ -171,9 +170,7 @@ func TestTables(t *testing.T) {
 	t.Parallel()
 	var sum atomic.Int32
 	t.Cleanup(func() { // behind the subtests
-		if got := sum.Load(); got != 33 {
-			t.Errorf("the entries that ran add up to %d, want 33", got)
-		}
+		check.Equal(t, "sum of the entries that ran", sum.Load(), 33)
 	})
 	check.Each(t, map[string]int32{"one": 1, "two": 2}, func(_ *testing.T, n int32) { sum.Add(n) })
 	check.EachInFakeTime(t, map[string]int32{"ten": 10, "twenty": 20}, func(_ *testing.T, n int32) {
