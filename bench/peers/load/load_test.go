@@ -37,9 +37,7 @@ func TestViolations(t *testing.T) {
 				run = func() (*Tally, error) { return RunProcesses(t.Context(), job, c.processes, Hooks{}) }
 			}
 			tally := locker.Must(run())
-			if violated := sections.Violations() > 0; violated != c.violated {
-				t.Errorf("%d violations in %d cycles", sections.Violations(), tally.Total())
-			}
+			check.Equal(t, "violations are found", sections.Violations() > 0, c.violated)
 			if tally.Total() == 0 || tally.Stuck != 0 || tally.Errors != 0 || len(tally.Cycles) != job.Goroutines*max(c.processes, 1) {
 				t.Errorf("cycles %v, %d stuck, %d errors", tally.Cycles, tally.Stuck, tally.Errors)
 			}
@@ -101,11 +99,7 @@ func TestBadJobs(t *testing.T) {
 	}, func(t *testing.T, c test) {
 		job := good
 		c.edit(&job)
-		if _, err := Run(job, Hooks{}); err == nil {
-			t.Error("it ran")
-		}
-		if _, err := RunProcesses(t.Context(), job, 1, Hooks{}); err == nil {
-			t.Error("a process ran it")
-		}
+		check.Equal(t, "it ran", check.ErrOf(Run(job, Hooks{})) == nil, false)
+		check.Equal(t, "a process ran it", check.ErrOf(RunProcesses(t.Context(), job, 1, Hooks{})) == nil, false)
 	})
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -50,9 +51,7 @@ func TestMarkdown(t *testing.T) {
 
 - a/x, 8 waiters, hangs after 2 s (in 1 of 2 rounds)
 `
-	if got := table().Markdown(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	check.Equal(t, "table", table().Markdown(), want)
 }
 
 func TestPivots(t *testing.T) {
@@ -69,9 +68,7 @@ func TestPivots(t *testing.T) {
 
 - a/x, 8 waiters, hangs after 2 s (in 1 of 2 rounds)
 `
-	if got := table().Pivots([]string{"speed_per_s", "hits"}); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	check.Equal(t, "pivots", table().Pivots([]string{"speed_per_s", "hits"}), want)
 }
 
 func TestCSV(t *testing.T) {
@@ -85,9 +82,7 @@ func TestCSV(t *testing.T) {
 		6: "2,a/x,8,40,3,0,1,hangs after 2 s",
 		7: "3,a/x,1,1200,,0,1,",
 	} {
-		if lines[i] != want {
-			t.Errorf("line %d is %q, want %q", i, lines[i], want)
-		}
+		check.Equal(t, fmt.Sprint("line ", i), lines[i], want)
 	}
 }
 
@@ -102,9 +97,7 @@ func TestFormats(t *testing.T) {
 		{Short, 0.981, "0.98"}, {Short, 12.34, "12.3"}, {Short, 1234.5, "1,234"},
 		{Micros, 0.5, "0.50 µs"}, {Micros, 999, "999 µs"}, {Micros, 1500, "1.50 ms"}, {Micros, 12_345_678, "12.3 s"},
 	} {
-		if got := c.format(c.value); got != c.want {
-			t.Errorf("%v is %q, want %q", c.value, got, c.want)
-		}
+		check.Equal(t, fmt.Sprint(c.value), c.format(c.value), c.want)
 	}
 }
 
@@ -118,9 +111,7 @@ func TestReplace(t *testing.T) {
 	if want := strings.Replace(text, "old", "$1 new", 1); err != nil || string(got) != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
-	if err := Replace(page, "three", ""); err == nil {
-		t.Error("a page without the lines was accepted")
-	}
+	check.Equal(t, "a page without the lines is accepted", Replace(page, "three", "") == nil, false)
 }
 
 // A picture has a line for each contender that has a point; what hangs has none.
@@ -131,9 +122,7 @@ func TestDraw(t *testing.T) {
 	check.Must(t, p.Draw(table(), path))
 	svg := locker.Must(os.ReadFile(path))
 	for _, want := range []string{">a/x<", ">b/x<", ">Speed<", ">waiters<", "Arial"} {
-		if !strings.Contains(string(svg), want) {
-			t.Errorf("no %s in the picture", want)
-		}
+		check.Contains(t, "picture", string(svg), want)
 	}
 	check.OK(t, (Plot{Metric: "unknown"}).Draw(table(), path+".none"))
 	if _, err := os.Stat(path + ".none"); !os.IsNotExist(err) {

@@ -3,10 +3,12 @@
 package work
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/bench/peers/contender"
 	"github.com/holdfast-go/holdfast/bench/peers/report"
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 func TestOverBare(t *testing.T) {
@@ -21,9 +23,7 @@ func TestOverBare(t *testing.T) {
 	}
 	overBare(round, "speed")
 	for i, want := range []float64{1, 0.8, 0, 2, 1, 0} { // 0: not known
-		if got := round[i].Values[ratio.Name]; got != want {
-			t.Errorf("%s: %v, want %v", round[i].Contender, got, want)
-		}
+		check.Equal(t, round[i].Contender, round[i].Values[ratio.Name], want)
 	}
 }
 
@@ -41,8 +41,6 @@ func TestTurns(t *testing.T) {
 		for _, turn := range (Work{paired: c.paired}).turns(contenders, []int{1, 5}) {
 			got += turn.contender.Name + string(rune('0'+turn.setting)) + " "
 		}
-		if got != c.want {
-			t.Errorf("paired %t: %s, want %s", c.paired, got, c.want)
-		}
+		check.Equal(t, fmt.Sprintf("paired %t", c.paired), got, c.want)
 	}
 }
