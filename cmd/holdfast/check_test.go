@@ -24,9 +24,7 @@ func runCheck(t *testing.T, env []string, args ...string) (found map[string]find
 	found = map[string]finding{}
 	for line := range strings.Lines(out) {
 		var f finding
-		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		check.Must(t, json.Unmarshal([]byte(line), &f))
 		found[f.Check] = f
 	}
 	if len(found) == 0 || errs != "" {
@@ -73,9 +71,7 @@ func TestFindingIsWrapped(t *testing.T) {
 			t.Errorf("width %d:\n%s%v\nwant\n%s", test.width, b.String(), err, test.want)
 		}
 	}
-	if got, want := wrap("* ", "ab "+long+" cd", "  ", 20), "* ab\n  "+long+"\n  cd\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	check.Equal(t, "a word that is too long", wrap("* ", "ab "+long+" cd", "  ", 20), "* ab\n  "+long+"\n  cd\n")
 }
 
 // A signal ends check while a server does not answer.
@@ -227,9 +223,7 @@ func TestCheckTopology(t *testing.T) {
 		if f := found["strategy single"]; status != 1 || f.Advice != (credentials{}).clusterAdvice() || strings.Contains(f.Text, "may be left") {
 			t.Errorf("a name of another node, over %s: status %d: %+v", client, status, f)
 		}
-		if _, errs, status := run(t, env, "who", elsewhere); status != statusUnreachable || !strings.Contains(errs, (credentials{}).clusterAdvice()) {
-			t.Errorf("who, over %s: status %d: %s", client, status, errs)
-		}
+		says(t, statusUnreachable, (credentials{}).clusterAdvice(), env, "who", elsewhere)
 	}
 	found, status = runCheck(t, []string{"HOLDFAST_URL=redis+sentinel://" + strings.Join(s.SentinelAddrs(), ",") + "/" + s.MasterName()})
 	if found["sentinel"].Level != levelOK || found["replicas"].Level != levelWarning || found["strategy single"].Level != levelOK || status != 2 {
@@ -339,9 +333,7 @@ func TestCheckRules(t *testing.T) {
 		{"a Cluster as a node", quorumFindings([]credentials{{}, {}, {target: target{kind: cluster}}}, make([]facts, 3))[1], levelWarning},
 	}
 	for _, test := range tests {
-		if test.got.Level != test.want {
-			t.Errorf("%s: %+v, want level %q", test.name, test.got, test.want)
-		}
+		check.Equal(t, test.name+": level", test.got.Level, test.want)
 		if test.got.Level == levelProblem && test.got.Advice == "" {
 			t.Errorf("%s: a problem without advice: %+v", test.name, test.got)
 		}

@@ -37,8 +37,7 @@ func TestCompleteName(t *testing.T) {
 	check.Equal(t, "completion without a login", complete(at("user:wrong@"+s.Addr()), "who", ""), ":4\n")
 	check.Must(t, s.Freeze())
 	for _, client := range clientNames() {
-		if out := complete(append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "who", ""); out != ":4\n" {
-			t.Errorf("%s: at a frozen server names are completed to %q", client, out)
-		}
+		out := complete(append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "who", "")
+		check.Equal(t, client+": completion at a frozen server", out, ":4\n")
 	}
 }

@@ -88,8 +88,6 @@ func TestConformanceClosedPipe(t *testing.T) {
 	_, _ = read.Read(make([]byte, 1))
 	_ = read.Close()
 	_ = cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != 128+int(syscall.SIGPIPE) {
-		t.Errorf("%v", cmd.ProcessState)
-	}
+	check.Equal(t, "status", cmd.ProcessState.ExitCode(), 128+int(syscall.SIGPIPE))
 	empty(t, s)
 }

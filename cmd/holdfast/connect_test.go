@@ -53,9 +53,7 @@ func TestClientConnectsWhenUsed(t *testing.T) {
 			defer marker.Close()
 			first := locker.Must(l.Accept())
 			defer first.Close()
-			if first.RemoteAddr().String() != marker.LocalAddr().String() {
-				t.Error("the client opened a connection")
-			}
+			check.Equal(t, "first connection", first.RemoteAddr().String(), marker.LocalAddr().String())
 		})
 	}
 }

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
@@ -39,17 +41,11 @@ func TestDetectStrategy(t *testing.T) {
 			status := func(want int, args ...string) string { t.Helper(); return ends(t, want, env, args...) }
 			status(statusFree, "who", key)
 			p := hold(t, env, key, "--strategy", strategy, "--note", "me")
-			if out := status(0, "who", key); !strings.Contains(out, `note "me"`) {
-				t.Errorf("who prints %q", out)
-			}
+			check.Contains(t, "who", status(0, "who", key), `note "me"`)
 			watch := begin(t, env, "watch", key, "--interval", "50ms")
-			if line := watch.line(t); !strings.Contains(line, `note "me"`) {
-				t.Errorf("watch prints %q", line)
-			}
+			check.Contains(t, "watch", watch.line(t), `note "me"`)
 			status(0, "release", "--force", key)
-			if line := watch.line(t); !strings.Contains(line, "free") {
-				t.Errorf("watch prints %q", line)
-			}
+			check.Contains(t, "watch", watch.line(t), "free")
 			status(statusFree, "release", "--force", key)
 			p.loses(t)
 			_ = watch.cmd.Process.Kill()
@@ -84,13 +80,8 @@ func TestDetectNoLock(t *testing.T) {
 		if c.arg == "release" {
 			args = append(args, "--force")
 		}
-		_, errs, status := run(t, at(s.Addr()), args...)
-		if status != c.status || !strings.Contains(errs, c.text) {
-			t.Errorf("%q: status %d: %s; want %d and %q", args, status, errs, c.status, c.text)
-		}
-		if !held(t, s, "nolock:"+c.key) {
-			t.Errorf("%q removed the key", args)
-		}
+		says(t, c.status, c.text, at(s.Addr()), args...)
+		check.Equal(t, fmt.Sprintf("after %q the key is there", args), held(t, s, "nolock:"+c.key), true)
 	}
 	if _, errs, status := run(t, at(s.Addr()), "release", "--force", "--strategy", "single", "nolock:string"); status != 0 || held(t, s, "nolock:string") {
 		t.Errorf("release of a string: status %d: %s", status, errs)
@@ -102,12 +93,8 @@ func TestDetectStrategyOfQuorum(t *testing.T) {
 	t.Parallel()
 	env := []string{"HOLDFAST_NODES=" + nodes(t)}
 	p := hold(t, env, "quorum", "--strategy", "rwhash", "--shared", "--note", "me")
-	if out := must(t, env, "who", "quorum"); !strings.Contains(out, `note "me"`) {
-		t.Errorf("who: %q", out)
-	}
-	if out := must(t, env, "release", "--force", "quorum"); !strings.Contains(out, `held shared`) {
-		t.Errorf("release: %q", out)
-	}
+	check.Contains(t, "who", must(t, env, "who", "quorum"), `note "me"`)
+	check.Contains(t, "release", must(t, env, "release", "--force", "quorum"), "held shared")
 	p.loses(t)
 }
 

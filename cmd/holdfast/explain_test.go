@@ -61,9 +61,7 @@ func TestErrorsInWordsOfTheCommandLine(t *testing.T) {
 func TestOtherStrategyHint(t *testing.T) {
 	t.Parallel()
 	env := here(t)
-	if _, errs, status := run(t, env, "run", "other", "--strategy", "reentrant", "--min-hold", "1h", "--", "true"); status != 0 {
-		t.Fatalf("status %d: %s", status, errs)
-	}
+	must(t, env, "run", "other", "--strategy", "reentrant", "--min-hold", "1h", "--", "true")
 	const hint = "\nIf it is a lock, name its strategy by --strategy: holdfast who shows it.\n"
 	for _, args := range []string{"run other -- true", "run other --strategy rwhash -- true", "run other --strategy semaphore:2 -- true", "who other --strategy semaphore:2"} {
 		_, errs, status := run(t, env, strings.Fields(args)...)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -70,9 +71,7 @@ func TestLookClosedPipe(t *testing.T) {
 			t.Errorf("%q: %v", args, cmd.ProcessState)
 		}
 	}
-	if held(t, s, "fault") {
-		t.Error("the lock is still held")
-	}
+	check.Equal(t, "the lock is held", held(t, s, "fault"), false)
 }
 
 // An output that cannot be written is a failure, and not one of the server.
@@ -94,9 +93,7 @@ func TestFullOutput(t *testing.T) {
 		cmd := command(t, env, args...)
 		cmd.Stdout = full
 		_ = cmd.Run()
-		if status := cmd.ProcessState.ExitCode(); status != statusFailed {
-			t.Errorf("%q: status %d", args, status)
-		}
+		check.Equal(t, fmt.Sprintf("status of %q", args), cmd.ProcessState.ExitCode(), statusFailed)
 	}
 }
 
@@ -135,8 +132,6 @@ func TestRefused(t *testing.T) {
 func TestTextOfStatusAndError(t *testing.T) {
 	t.Parallel()
 	err := errors.Join(&statusError{status: 5}, errors.New("holdfast: no answer"))
-	if got := errorText("run", err); got != "holdfast: no answer" {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "text", errorText("run", err), "holdfast: no answer")
 	check.Equal(t, "status", statusOf(err), 5)
 }

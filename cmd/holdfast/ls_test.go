@@ -35,10 +35,8 @@ func TestListRefused(t *testing.T) {
 			key := "refused:" + name
 			must(t, at(s.Addr()), "run", key, "--strategy", c.strategy, "--min-hold", "1h", "--", "true")
 			defer s.MustCommand(t, "DEL", key)
-			out, errs, status := run(t, at(user+":secret@"+s.Addr()), "ls", key)
-			if status != statusDenied || out != "" || !strings.Contains(errs, key) {
-				t.Errorf("status %d, %q: %s; want status %d and the key", status, out, errs, statusDenied)
-			}
+			out, _ := says(t, statusDenied, key, at(user+":secret@"+s.Addr()), "ls", key)
+			check.Equal(t, "output", out, "")
 		})
 	}
 }
@@ -51,9 +49,8 @@ func TestListNothing(t *testing.T) {
 		if status != 0 || out != "" || errs != "holdfast: no lock is held whose name matches \"nothing:*\"\n" {
 			t.Errorf("status %d, %q, %q", status, out, errs)
 		}
-		if out, errs, status := run(t, env, "ls", "nothing:*", "--json"); status != 0 || out != "" || errs != "" {
-			t.Errorf("as JSON: status %d, %q, %q", status, out, errs)
-		}
+		out, _ = says(t, 0, "", env, "ls", "nothing:*", "--json")
+		check.Equal(t, "output as JSON", out, "")
 	}
 }
 
@@ -73,14 +70,10 @@ func TestListCluster(t *testing.T) {
 		must(t, env, "run", name, "--strategy", "reentrant", "--min-hold", "1h", "--", "true")
 	}
 	for _, client := range clientNames() {
-		out, errs, status := run(t, append(env, "HOLDFAST_CLIENT="+client), "ls", "list:*")
-		if status != 0 || errs != "" || strings.Count(out, "\n") != len(want) {
-			t.Errorf("%s: status %d, %q: %s", client, status, out, errs)
-		}
+		out, _ := says(t, 0, "", append(env, "HOLDFAST_CLIENT="+client), "ls", "list:*")
+		check.Equal(t, client+": lines of "+out, strings.Count(out, "\n"), len(want))
 		for name := range want {
-			if !strings.Contains(out, name+"  released") {
-				t.Errorf("%s: %s is not in %q", client, name, out)
-			}
+			check.Contains(t, client, out, name+"  released")
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,9 +23,7 @@ func TestPrintedTextIsEscaped(t *testing.T) {
 		check.Must(t, write(&b))
 		got := b.String()
 		for _, want := range []string{`a\u001b[31m\u009b31m\u202e\udb40\udc41b`, `\u2028`, "\n"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s: %q is not in %q", name, want, got)
-			}
+			check.Contains(t, name, got, want)
 		}
 		if strings.ContainsAny(got, "\x1b\u009b\u202e\U000e0041\r\u2028") {
 			t.Errorf("%s: %q", name, got)
@@ -62,8 +61,18 @@ func TestServerTextIsEscaped(t *testing.T) {
 			}()
 		}
 	}()
-	_, errs, status := run(t, append(at(l.Addr().String()), "HOLDFAST_CLIENT=redigo"), "who", "escaped")
-	if status != statusFailed || !strings.Contains(errs, `red \u001b[31m and \u202e back`) {
-		t.Errorf("status %d, %q", status, errs)
+	env := append(at(l.Addr().String()), "HOLDFAST_CLIENT=redigo")
+	says(t, statusFailed, `red \u001b[31m and \u202e back`, env, "who", "escaped")
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	root := newRoot(&options{})
+	root.SetOut(&out)
+	root.SetArgs([]string{"--version"})
+	check.Must(t, root.Execute())
+	if !regexp.MustCompile(`^holdfast version \S+\n$`).MatchString(out.String()) {
+		t.Errorf("--version prints %q", out.String())
 	}
 }

@@ -2,13 +2,12 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,25 +40,7 @@ func TestMain(m *testing.M) {
 type program struct {
 	cmd    *exec.Cmd
 	stdout *bufio.Scanner
-	stderr *syncBuffer
-}
-
-// syncBuffer is a buffer that may be read while the program writes.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	stderr *check.Buffer
 }
 
 func command(t *testing.T, env []string, args ...string) *exec.Cmd {
@@ -82,7 +63,7 @@ func begin(t *testing.T, env []string, args ...string) *program {
 
 func prepare(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
-	p := &program{cmd: command(t, env, args...), stderr: &syncBuffer{}}
+	p := &program{cmd: command(t, env, args...), stderr: new(check.Buffer)}
 	p.cmd.Stderr = p.stderr
 	// A process that outlives the program may keep its standard error.
 	p.cmd.WaitDelay = time.Second
@@ -162,12 +143,21 @@ func ends(t *testing.T, want int, env []string, args ...string) string {
 	return out
 }
 
+// says runs the program, which must end with that status and have text on its standard error, or
+// nothing there if text is "".
+func says(t *testing.T, want int, text string, env []string, args ...string) (out, errs string) {
+	t.Helper()
+	out, errs, status := run(t, env, args...)
+	if status != want || (text == "") != (errs == "") || !strings.Contains(errs, text) {
+		t.Errorf("%q: status %d, standard error %q; want %d and %q; output %q", args, status, errs, want, text, out)
+	}
+	return out, errs
+}
+
 // empty fails the test if a server has a key.
 func empty(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	if s.MustCommand(t, "DBSIZE") != int64(0) {
-		t.Errorf("the keys %v are left", s.MustCommand(t, "KEYS", "*"))
-	}
+	check.Equal(t, "keys that are left", fmt.Sprint(s.MustCommand(t, "KEYS", "*")), "[]")
 }
 
 // run runs the program to its end.

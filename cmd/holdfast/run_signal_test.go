@@ -25,17 +25,13 @@ func TestRunSignals(t *testing.T) {
 			script := fmt.Sprintf(`trap 'echo child; exit 1' %d; sh -c "trap 'echo grandchild; exit 1' %[1]d; echo ready; while :; do sleep 0.1; done"; exit 3`, sig)
 			p := begin(t, at(s.Addr()), "run", name, "--", "sh", "-c", script)
 			p.line(t)
-			if !held(t, s, name) {
-				t.Error("the lock is not held")
-			}
+			check.Equal(t, "the lock is held", held(t, s, name), true)
 			check.Must(t, p.cmd.Process.Signal(sig))
 			rest, status := p.end(t)
 			if status != 1 || !strings.Contains(rest, "child\n") || !strings.Contains(rest, "grandchild\n") {
 				t.Errorf("status %d, output %q, standard error %q", status, rest, p.stderr)
 			}
-			if held(t, s, name) {
-				t.Error("the lock is held after the end")
-			}
+			check.Equal(t, "the lock is held after the end", held(t, s, name), false)
 		})
 	}
 }
@@ -50,9 +46,7 @@ func TestRunSignalWhileStopped(t *testing.T) {
 		check.Eventually(t, "the command is stopped", func() bool { return stateOf(pid) == "T" })
 	}
 	check.Equal(t, "output", p.terminate(t), "")
-	if held(t, s, "stopped") {
-		t.Error("the lock is held after the end")
-	}
+	check.Equal(t, "the lock is held after the end", held(t, s, "stopped"), false)
 }
 
 // newFIFO makes a named pipe.

@@ -79,10 +79,7 @@ func TestRunStatus(t *testing.T) {
 			if env == nil {
 				env = at(s.Addr())
 			}
-			_, errs, status := run(t, env, append([]string{"run"}, test.args...)...)
-			if status != test.want || (test.says == "") != (errs == "") || !strings.Contains(errs, test.says) {
-				t.Errorf("status %d, standard error %q; want %d and %q", status, errs, test.want, test.says)
-			}
+			_, errs := says(t, test.want, test.says, env, append([]string{"run"}, test.args...)...)
 			if strings.Contains(errs, "sesame") || strings.Contains(errs, "guess") {
 				t.Errorf("standard error has the password: %s", errs)
 			}
@@ -267,9 +264,7 @@ func TestRunClosedPipe(t *testing.T) {
 	_, _ = out.Read(make([]byte, 16))
 	must(t, at(s.Addr()), "release", "--force", "closed")
 	_ = cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != statusLost {
-		t.Errorf("%v", cmd.ProcessState)
-	}
+	check.Equal(t, "status", cmd.ProcessState.ExitCode(), statusLost)
 }
 
 // TestRunTargets reaches each kind of server.
@@ -302,10 +297,8 @@ func TestRunTargets(t *testing.T) {
 		for _, client := range clientsFor(i) {
 			t.Run(k.name+" "+client, func(t *testing.T) {
 				t.Parallel()
-				out, errs, status := run(t, append(k.env, "HOLDFAST_CLIENT="+client), "run", "targets:"+client, "--", "echo", "ran")
-				if status != 0 || out != "ran\n" || errs != "" {
-					t.Errorf("status %d, output %q, standard error %q", status, out, errs)
-				}
+				out, _ := says(t, 0, "", append(k.env, "HOLDFAST_CLIENT="+client), "run", "targets:"+client, "--", "echo", "ran")
+				check.Equal(t, "output", out, "ran\n")
 			})
 		}
 	}
@@ -359,10 +352,8 @@ func TestRunSilentTopology(t *testing.T) {
 			t.Run(client+" "+url, func(t *testing.T) {
 				t.Parallel()
 				env := []string{"HOLDFAST_URL=" + url, "HOLDFAST_CLIENT=" + client}
-				_, errs, status := run(t, env, "run", "silent", "--connect-timeout", "300ms", "--", "true")
-				if status != statusUnreachable || !strings.Contains(errs, "no answer from ") || strings.Contains(errs, "i/o timeout") {
-					t.Errorf("status %d: %s", status, errs)
-				}
+				_, errs := says(t, statusUnreachable, "no answer from ", env, "run", "silent", "--connect-timeout", "300ms", "--", "true")
+				check.Equal(t, "it says i/o timeout", strings.Contains(errs, "i/o timeout"), false)
 			})
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // terminal is a terminal, and what a session on it prints.
 type terminal struct {
 	*os.File
-	out *syncBuffer
+	out *check.Buffer
 }
 
 // noTerminal skips a test that cannot have a terminal, and fails it in CI.
@@ -67,7 +67,7 @@ func atTerminalOf(t *testing.T, s *redistest.Server, width uint16, program strin
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	check.Must(t, cmd.Start())
-	term, read := &terminal{master, &syncBuffer{}}, make(chan struct{})
+	term, read := &terminal{master, new(check.Buffer)}, make(chan struct{})
 	go func() {
 		defer close(read)
 		for part := make([]byte, 4096); ; {
@@ -190,9 +190,7 @@ func TestReleaseAsks(t *testing.T) {
 	check.Eventually(t, "the hold is ended", func() bool { return !held(t, s, "asked") })
 	term = atTerminal(t, s, "", "release", "asked")
 	term.send(t, "", "lock is not held", 1)
-	if strings.Contains(term.out.String(), "End this hold?") {
-		t.Error("it asks about a free lock")
-	}
+	check.Equal(t, "it asks about a free lock", strings.Contains(term.out.String(), "End this hold?"), false)
 
 	hold := []string{"run", "asked", "--min-hold", "1h", "--note"}
 	for i, note := range []string{"first", "second"} {
@@ -204,9 +202,7 @@ func TestReleaseAsks(t *testing.T) {
 		}
 	}
 	term.send(t, "yes\n", "another hold followed", 1)
-	if !held(t, s, "asked") {
-		t.Error("it ends a hold that it has not shown")
-	}
+	check.Equal(t, "the hold that it has not shown is there", held(t, s, "asked"), true)
 }
 
 // At a terminal, run shows that it connects, and then who holds the lock and for how long it has

@@ -60,9 +60,7 @@ func TestStatusText(t *testing.T) {
 		if want != "" {
 			want = "          " + want
 		}
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		check.Equal(t, "status text", got, want)
 	}
 	check.Equal(t, "truncated to", truncate("aäö", 2)+truncate("aäö", 3)+truncate("a", -1), "aäaäö")
 }

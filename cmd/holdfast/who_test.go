@@ -45,9 +45,7 @@ func TestWhoWatchRelease(t *testing.T) {
 	if out := status(0, "release", "--force", "operator", "--json"); !strings.HasPrefix(out, `{"name":"operator","ended":{"name":"operator","held":true,`) || !strings.Contains(out, `"note":"me"`) {
 		t.Errorf("release prints %q", out)
 	}
-	if l := next(); l.Held {
-		t.Errorf("after the release: %+v", l)
-	}
+	check.Equal(t, "held after the release", next().Held, false)
 	p.loses(t)
 	_ = watch.cmd.Process.Signal(syscall.SIGTERM)
 	if _, got := watch.end(t); got != 0 || watch.stderr.String() != "" {
@@ -81,9 +79,8 @@ func TestLeader(t *testing.T) {
 // The name may begin with a dash.
 func TestLeaderDash(t *testing.T) {
 	t.Parallel()
-	if out := must(t, here(t), "leader", "--", "-dash", "--", "sh", "-c", `echo "$HOLDFAST_NAME"`); out != "-dash\n" {
-		t.Errorf("%q", out)
-	}
+	out := must(t, here(t), "leader", "--", "-dash", "--", "sh", "-c", `echo "$HOLDFAST_NAME"`)
+	check.Equal(t, "output", out, "-dash\n")
 }
 
 // A candidate that reaches no server says so, once, and campaigns on.
@@ -106,9 +103,7 @@ func TestFullSemaphoreJSON(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	check.Must(t, printState(&b, "full", shown{State: locker.State{Held: true, Holds: 2, Permits: 2}}, true))
-	if !strings.Contains(b.String(), `"permits":2,"free":0`) {
-		t.Error(b.String())
-	}
+	check.Contains(t, "JSON", b.String(), `"permits":2,"free":0`)
 }
 
 // ls lists names that a minimum hold keeps taken, and takes a prefix literally.
@@ -136,10 +131,7 @@ func TestList(t *testing.T) {
 	s.MustCommand(t, "ZADD", "list:zset", "1", "b")
 	s.MustCommand(t, "RPUSH", "list:list", "1")
 	for _, client := range clientNames() {
-		out, errs, status := run(t, append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "ls", "list:*", "--json")
-		if status != 0 || errs != "" {
-			t.Errorf("%s: status %d: %s", client, status, errs)
-		}
+		out, _ := says(t, 0, "", append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "ls", "list:*", "--json")
 		got := map[string]string{}
 		for line := range strings.Lines(out) {
 			var l lockJSON
@@ -147,13 +139,9 @@ func TestList(t *testing.T) {
 			got[l.Name] = l.Note
 		}
 		for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:2"} {
-			if got["list:"+strategy] != "of "+strategy {
-				t.Errorf("%s: %s is not listed: %s", client, strategy, out)
-			}
+			check.Equal(t, client+": note of "+strategy, got["list:"+strategy], "of "+strategy)
 		}
-		if len(got) != 4 {
-			t.Errorf("%s lists %s", client, out)
-		}
+		check.Equal(t, client+": locks that are listed", len(got), 4)
 	}
 }
 
