@@ -2,10 +2,12 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -38,13 +40,9 @@ func TestCasesAreWellFormed(t *testing.T) {
 		contracts[c.contract] = true
 	}
 	for n := range fencing {
-		if !contracts[n+1] {
-			t.Errorf("contract %d has no case", n+1)
-		}
+		check.Equal(t, fmt.Sprintf("contract %d has a case", n+1), contracts[n+1], true)
 	}
-	if contracts[0] {
-		t.Error("a case has no contract")
-	}
+	check.Equal(t, "a case has no contract", contracts[0], false)
 	full := &Harness{Dial: plain, Can: Capabilities{Shared: true, Convert: true, Reentrant: true}}
 	suitetest.CheckCases(t, full.suite())
 }
@@ -59,9 +57,7 @@ func TestEveryCaseIsDemanded(t *testing.T) {
 		}
 	}
 	for _, c := range cases {
-		if !demanded[c.name] {
-			t.Errorf("%q is demanded of nobody", c.name)
-		}
+		check.Equal(t, fmt.Sprintf("%q is demanded", c.name), demanded[c.name], true)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -28,9 +29,7 @@ func TestFailureExplainsItself(t *testing.T) {
 			`-run '^TestLocks$/^memory$/^it'\''s_a_case$' github.com/holdfast-go/holdfast/conformance/internal/suite`,
 			`+1.000150s  connection 1 asks "SET k v"`, `+1.000150s  connection 1 gets "OK"`,
 		} {
-			if !strings.Contains(got, want) {
-				t.Errorf("the report does not say %q:\n%s", want, got)
-			}
+			check.Contains(t, "report", got, want)
 		}
 	})
 }
@@ -42,8 +41,6 @@ func TestDialIsDemanded(t *testing.T) {
 	c := Case{Name: "a case", On: OnlyMemory, Run: func(t *T) { t.Driver() }}
 	Bubble(t, t.Name(), func(t *testing.T) {
 		r := Record(t.Context(), t.Name(), func(tb testing.TB) { s.runCase(tb, &c, Memory, nil) })
-		if got := strings.Join(r.Lines(), "\n"); !strings.Contains(got, "put FeatureDial into Harness.Lacks") {
-			t.Errorf("the report does not name FeatureDial:\n%s", got)
-		}
+		check.Contains(t, "report", strings.Join(r.Lines(), "\n"), "put FeatureDial into Harness.Lacks")
 	})
 }

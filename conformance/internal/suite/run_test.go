@@ -1,9 +1,9 @@
 package suite
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,13 +19,9 @@ func TestMatrixKnowsWhatIsMissing(t *testing.T) {
 	for _, c := range all[1:] {
 		m.ran(c)
 	}
-	if got := m.missing(all); !slices.Equal(got, all[:1]) {
-		t.Errorf("with one cell not run %v is missing, want %v", got, all[:1])
-	}
+	check.EqualSlices(t, "missing, with one cell not run", m.missing(all), all[:1])
 	m.skip(all[0].Kind)
-	if got := m.missing(all); len(got) != 0 {
-		t.Errorf("without a server for %s %v is missing", all[0].Kind, got)
-	}
+	check.EqualSlices(t, fmt.Sprintf("missing, without a server for %s", all[0].Kind), m.missing(all), nil)
 }
 
 func TestKindWithoutCases(t *testing.T) {
@@ -41,9 +37,7 @@ func TestKindWithoutCases(t *testing.T) {
 		"lacking":     {&Suite{Cases: cases, Lacks: []Feature{FeatureCluster}}, "no case applies to cluster"},
 		"no such one": {&Suite{Cases: []Case{{Name: "a case", On: OnlyMemory}}}, "no case applies to cluster"},
 	}, func(t *testing.T, tc test) {
-		if n := len(tc.s.on(Cluster)); n > 0 {
-			t.Errorf("%d cases run", n)
-		}
+		check.Equal(t, "cases that run", len(tc.s.on(Cluster)), 0)
 		check.Equal(t, "the reason", tc.s.whyNone(Cluster), tc.want)
 	})
 }
@@ -57,9 +51,7 @@ func TestSuiteIsChecked(t *testing.T) {
 		"an unknown kind of server": {Dial: dial, On: []Kind{"five"}},
 		"an unknown feature":        {Dial: dial, Lacks: []Feature{"subscribe"}},
 	} {
-		if s.Check() == nil {
-			t.Errorf("%s: no error", what)
-		}
+		check.Equal(t, what+" is accepted", s.Check() == nil, false)
 	}
 }
 
@@ -100,13 +92,9 @@ func TestRunDemandsEveryCase(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", tc.run, "-test.v")
 		cmd.Env = append(os.Environ(), skips+"=yes", "CI="+tc.ci, "HOLDFAST_REDIS_SERVER=/nowhere/redis-server")
 		out, err := cmd.CombinedOutput()
-		if err == nil {
-			t.Errorf("Run passed, although a provider skipped a case or there was no server")
-		}
+		check.Equal(t, "Run passed, although a provider skipped a case or there was no server", err == nil, false)
 		for _, want := range tc.wants {
-			if !strings.Contains(string(out), want) {
-				t.Errorf("the output does not say %q", want)
-			}
+			check.Contains(t, "output", string(out), want)
 		}
 		if strings.Contains(string(out), tc.wantsNot) {
 			t.Errorf("the output says %q", tc.wantsNot)
