@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
 )
 
@@ -49,9 +50,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.t.Error(err)
 		return
 	}
-	if got := r.Header.Get("Content-Type"); got != "application/x-protobuf" {
-		c.t.Errorf("the content type is %q", got)
-	}
+	check.Equal(c.t, "content type", r.Header.Get("Content-Type"), "application/x-protobuf")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var reply proto.Message
@@ -76,9 +75,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *collector) decode(raw []byte, to proto.Message) {
-	if err := proto.Unmarshal(raw, to); err != nil {
-		c.t.Error(err)
-	}
+	check.OK(c.t, proto.Unmarshal(raw, to))
 }
 
 func (c *collector) takeSpans(got *collectortrace.ExportTraceServiceRequest) {
@@ -128,9 +125,7 @@ func TestCollector(t *testing.T) {
 			printedSpans++
 		}
 	}
-	if len(c.spans) != printedSpans {
-		t.Errorf("%d spans arrived, %d are printed", len(c.spans), printedSpans)
-	}
+	check.Equal(t, "spans that arrived, of those that are printed", len(c.spans), printedSpans)
 	crossing := 0
 	for id, s := range c.spans {
 		refused := slices.ContainsFunc(s.GetEvents(), func(e *otlptrace.Span_Event) bool {
@@ -154,9 +149,7 @@ func TestCollector(t *testing.T) {
 			t.Errorf("%s of %s: refused is %t, and it links to %d holders", s.GetName(), c.services[id], refused, holders)
 		}
 	}
-	if crossing < 4 {
-		t.Errorf("%d links lead to another process", crossing)
-	}
+	check.AtLeast(t, "links that lead to another process", crossing, 4)
 	for _, name := range []string{
 		metrics.WaitDuration, metrics.HoldDuration, metrics.Acquisitions, metrics.Renewals, metrics.RenewalFailures, metrics.Losses, metrics.Holding, metrics.Waiting,
 	} {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -66,9 +68,7 @@ func checkPicture(t *testing.T, raw []byte, holds, links int) {
 	t.Helper()
 	p := readPicture(t, raw)
 	for _, text := range []string{"order:17", "worker-go-redis", "worker-rueidis", "worker-redigo", "holds the lock", "0 ms"} {
-		if p.texts[text] == 0 {
-			t.Errorf("%q is not in the picture:\n%s", text, raw)
-		}
+		check.AtLeast(t, fmt.Sprintf("%q in the picture", text), p.texts[text], 1)
 	}
 	if p.holds != holds || p.waits != links || p.links != links {
 		t.Errorf("%d holds, %d waits, %d links are drawn; want %d, %d, %d", p.holds, p.waits, p.links, holds, links, links)
@@ -102,9 +102,7 @@ func TestTickStep(t *testing.T) {
 		time.Microsecond: time.Millisecond, 7 * time.Millisecond: time.Millisecond, 9 * time.Millisecond: 2 * time.Millisecond,
 		300 * time.Millisecond: 50 * time.Millisecond, time.Minute: 10 * time.Second,
 	} {
-		if got := tickStep(span); got != want {
-			t.Errorf("a picture of %v has a tick each %v, want %v", span, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("tick of a picture of %v", span), tickStep(span), want)
 	}
 }
 

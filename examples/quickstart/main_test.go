@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -23,9 +25,7 @@ func checkRun(t *testing.T, args ...string) {
 			t.Errorf("the output has nothing like %q:\n%s", want, out)
 		}
 	}
-	if n := strings.Count(out, " counts "); n != 12 {
-		t.Errorf("%d rounds are told of, want 12:\n%s", n, out)
-	}
+	check.Equal(t, "rounds in "+out, strings.Count(out, " counts "), 12)
 }
 
 // A refusal that names nobody is not printed: a holder may have released in between.
@@ -35,13 +35,9 @@ func TestHolderOf(t *testing.T) {
 		"redigo, round 1": &locker.ContentionError{Owner: "redigo", Note: "round 1"},
 		"":                &locker.ContentionError{},
 	} {
-		if got := holderOf(err); got != want {
-			t.Errorf("holderOf(%v) = %q, want %q", err, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("holderOf(%v)", err), holderOf(err), want)
 	}
-	if got := holderOf(nil); got != "" {
-		t.Errorf("without an error: %q", got)
-	}
+	check.Equal(t, "holderOf(nil)", holderOf(nil), "")
 }
 
 func TestEmbedded(t *testing.T) {
@@ -75,9 +71,7 @@ func TestWrongAddress(t *testing.T) {
 
 func fails(t *testing.T, want string, args ...string) {
 	t.Helper()
-	if out := program.Fails(t, "quickstart", want, args...); out != "" {
-		t.Errorf("%v printed %q before it failed", args, out)
-	}
+	check.Equal(t, fmt.Sprintf("output of %v before it fails", args), program.Fails(t, "quickstart", want, args...), "")
 }
 
 func TestUsage(t *testing.T) {

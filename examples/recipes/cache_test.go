@@ -119,7 +119,5 @@ func TestCache(t *testing.T) {
 	}
 	check.OK(t, reader.Release(t.Context()))
 	all.Wait()
-	if computed.Load() != 1 {
-		t.Errorf("it was computed %d times", computed.Load())
-	}
+	check.Equal(t, "computations", computed.Load(), 1)
 }

@@ -94,11 +94,7 @@ func TestMiddleware(t *testing.T) {
 		}
 		err = locker.DoAll(t.Context(), inside, []locker.Request{{Name: "billing:1"}, {Name: "shipping:7"}},
 			func(context.Context, *locker.Locks) error { t.Error("it ran"); return nil })
-		if !errors.Is(err, errForeignName) {
-			t.Error(err)
-		}
-		if state := locker.Must(locker.Inspect(t.Context(), inside, "billing:1")); state.Held {
-			t.Errorf("a lock is left: %+v", state)
-		}
+		check.Is(t, err, errForeignName)
+		check.Equal(t, "a lock is left", locker.Must(locker.Inspect(t.Context(), inside, "billing:1")).Held, false)
 	})
 }

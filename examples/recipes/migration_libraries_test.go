@@ -134,9 +134,7 @@ func TestRollingMigration(t *testing.T) {
 			for _, p := range fleet {
 				all.Go(func() {
 					for range each {
-						if err := p(ctx, "42", work.add); err != nil {
-							t.Errorf("step %d: %v", step, err)
-						}
+						check.Error(t, fmt.Sprint("step ", step), p(ctx, "42", work.add))
 					}
 				})
 			}
@@ -144,9 +142,7 @@ func TestRollingMigration(t *testing.T) {
 		}
 		work.check(t, (2*replicas+1)*replicas*each)
 		for _, s := range servers[len(servers)/2:] {
-			if keys := s.MustCommand(t, "KEYS", "lock:invoice:42"); fmt.Sprint(keys) != "[]" {
-				t.Errorf("%v is left at %s", keys, s.Addr())
-			}
+			check.Equal(t, "keys at "+s.Addr(), fmt.Sprint(s.MustCommand(t, "KEYS", "lock:invoice:42")), "[]")
 		}
 	})
 }

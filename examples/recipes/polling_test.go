@@ -3,6 +3,7 @@ package recipes_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -42,9 +43,7 @@ func TestSharingWithPollers(t *testing.T) {
 		ours, theirs := contend(t, tt.cfg)
 		share := float64(ours) / float64(ours+theirs)
 		t.Logf("%d of %d locks", ours, ours+theirs)
-		if tt.fair != (share > 0.2) {
-			t.Errorf("its share is %.2f", share)
-		}
+		check.Equal(t, fmt.Sprintf("a share of %.2f is fair", share), share > 0.2, tt.fair)
 	})
 }
 

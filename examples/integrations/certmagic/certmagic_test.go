@@ -96,9 +96,7 @@ func TestObtain(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := ca.issued.Load(); n != 1 {
-		t.Errorf("%d certificates were issued, want 1", n)
-	}
+	check.Equal(t, "certificates that were issued", ca.issued.Load(), 1)
 	server.Empty()
 }
 

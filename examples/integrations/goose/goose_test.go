@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/integrations/goose"
 	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -70,33 +71,26 @@ func TestProviderLocking(t *testing.T) {
 
 func TestUp(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name string
+	type test struct {
 		lose bool
 		want error
-	}{
-		{"the lock is held to the end", false, nil},
-		{"the lock is lost meanwhile", true, locker.ErrLost},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s, d := adaptertest.Start(t), newDatabase(t)
-			migrate := func(context.Context) error {
-				if s.MustCommand(t, "EXISTS", name) != int64(1) {
-					t.Error("a migration runs without the lock")
-				}
-				if c.lose {
-					s.MustCommand(t, "DEL", name)
-				}
-				return nil
-			}
-			p := d.provider(t, newLocker(t, s.Process(holdfast.Config{}), locker.Request{}), 1, migrate)
-			if _, err := p.Up(t.Context()); !errors.Is(err, c.want) {
-				t.Errorf("Up: %v, want %v", err, c.want)
-			}
-			s.Empty()
-		})
 	}
+	check.Each(t, map[string]test{
+		"the lock is held to the end": {false, nil},
+		"the lock is lost meanwhile":  {true, locker.ErrLost},
+	}, func(t *testing.T, c test) {
+		s, d := adaptertest.Start(t), newDatabase(t)
+		migrate := func(context.Context) error {
+			check.Equal[any](t, "keys of the lock", s.MustCommand(t, "EXISTS", name), int64(1))
+			if c.lose {
+				s.MustCommand(t, "DEL", name)
+			}
+			return nil
+		}
+		p := d.provider(t, newLocker(t, s.Process(holdfast.Config{}), locker.Request{}), 1, migrate)
+		check.Error(t, "Up", check.ErrOf(p.Up(t.Context())), c.want)
+		s.Empty()
+	})
 }
 
 // memory is a database that keeps goose's versions and nothing else.

@@ -85,9 +85,7 @@ func TestUpWhileLocked(t *testing.T) {
 	check.Must(t, holder.Lock())
 	req := locker.Request{NoWait: true, MaxWait: 10 * time.Second}
 	m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), req))
-	if err := m.Up(); !errors.Is(err, database.ErrLocked) || !errors.Is(err, locker.ErrNotAcquired) {
-		t.Errorf("Up: %v, want %v", err, database.ErrLocked)
-	}
+	check.Error(t, "Up", m.Up(), database.ErrLocked, locker.ErrNotAcquired)
 	shared.want(t, database.NilVersion)
 	check.OK(t, holder.Unlock())
 	s.Empty()
@@ -138,9 +136,7 @@ func TestLockTwice(t *testing.T) {
 	d := newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}), locker.Request{})
 	check.Is(t, d.Unlock(), database.ErrNotLocked)
 	check.Must(t, d.Lock())
-	if err := d.Lock(); !errors.Is(err, database.ErrLocked) || errors.Is(err, locker.ErrNotAcquired) {
-		t.Errorf("a second Lock: %v, want %v", err, database.ErrLocked)
-	}
+	check.Only(t, d.Lock(), database.ErrLocked, locker.ErrNotAcquired)
 	check.OK(t, d.Unlock())
 	s.Empty()
 }
@@ -151,9 +147,7 @@ func TestUpInOutage(t *testing.T) {
 	req := locker.Request{MaxWait: 300 * time.Millisecond}
 	m := newMigrate(t, newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}), req))
 	check.Must(t, s.Freeze())
-	if err := m.Up(); !errors.Is(err, locker.ErrMaxWait) || errors.Is(err, database.ErrLocked) {
-		t.Errorf("Up: %v, want %v, and not %q", err, locker.ErrMaxWait, database.ErrLocked)
-	}
+	check.Only(t, m.Up(), locker.ErrMaxWait, database.ErrLocked)
 	check.Must(t, s.Thaw())
 	s.Empty()
 }
@@ -165,9 +159,7 @@ func TestOpen(t *testing.T) {
 	d := newDriver(t.Context(), t, &stub.Stub{}, s.Process(holdfast.Config{}), locker.Request{})
 	opened := locker.Must(d.Open("stub://"))
 	check.Must(t, opened.Lock())
-	if s.MustCommand(t, "EXISTS", name) != int64(1) {
-		t.Error("there is no lock")
-	}
+	check.Equal[any](t, "keys of the lock", s.MustCommand(t, "EXISTS", name), int64(1))
 	check.OK(t, opened.Unlock())
 	s.Empty()
 }

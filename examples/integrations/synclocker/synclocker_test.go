@@ -2,7 +2,6 @@ package synclocker_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
 	"github.com/holdfast-go/holdfast/examples/integrations/synclocker"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -64,9 +64,7 @@ func TestGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n != 40 {
-		t.Errorf("n is %d, want 40", n)
-	}
+	check.Equal(t, "n", n, 40)
 	s.Empty()
 }
 
@@ -75,35 +73,28 @@ func TestLockFails(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
 	newMutex(t.Context(), t, l, locker.Request{}, func(err error) { t.Error(err) }).Lock()
-	for _, c := range []struct {
-		name    string
+	type test struct {
 		onError func()
 		panics  bool
-	}{
-		{"onError returns", func() {}, true},
-		{"onError ends the goroutine", runtime.Goexit, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			var reported error
-			m := newMutex(t.Context(), t, l, locker.Request{NoWait: true}, func(err error) {
-				reported = err
-				c.onError()
-			})
-			panicked := make(chan any)
-			go func() {
-				defer func() { panicked <- recover() }()
-				m.Lock()
-				t.Error("Lock returned without the lock")
-			}()
-			if p := <-panicked; (p != nil) != c.panics {
-				t.Errorf("Lock panicked with %v", p)
-			}
-			if !errors.Is(reported, locker.ErrNotAcquired) {
-				t.Errorf("onError was called with %v, want %v", reported, locker.ErrNotAcquired)
-			}
-		})
 	}
+	check.Each(t, map[string]test{
+		"onError returns":            {func() {}, true},
+		"onError ends the goroutine": {runtime.Goexit, false},
+	}, func(t *testing.T, c test) {
+		var reported error
+		m := newMutex(t.Context(), t, l, locker.Request{NoWait: true}, func(err error) {
+			reported = err
+			c.onError()
+		})
+		panicked := make(chan any)
+		go func() {
+			defer func() { panicked <- recover() }()
+			m.Lock()
+			t.Error("Lock returned without the lock")
+		}()
+		check.Equal(t, "Lock panics", <-panicked != nil, c.panics)
+		check.Error(t, "onError was called with", reported, locker.ErrNotAcquired)
+	})
 }
 
 func TestUnlockFails(t *testing.T) {
@@ -111,9 +102,7 @@ func TestUnlockFails(t *testing.T) {
 	var reported error
 	m := newMutex(t.Context(), t, lockertest.New(), locker.Request{}, func(err error) { reported = err })
 	m.Unlock()
-	if !errors.Is(reported, locker.ErrNotHeld) {
-		t.Errorf("Unlock without Lock: %v, want %v", reported, locker.ErrNotHeld)
-	}
+	check.Error(t, "Unlock without Lock", reported, locker.ErrNotHeld)
 }
 
 func TestNewWithoutOnError(t *testing.T) {

@@ -75,41 +75,38 @@ func TestUpstream(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
-	for _, c := range []struct {
-		name string
+	type test struct {
 		lose func(*testing.T, *adaptertest.Server) error
-	}{
-		{"its key is gone", func(t *testing.T, s *adaptertest.Server) error {
+	}
+	check.Each(t, map[string]test{
+		"its key is gone": {func(t *testing.T, s *adaptertest.Server) error {
 			s.MustCommand(t, "DEL", key)
 			return nil
 		}},
-		{"the server does not answer", func(_ *testing.T, s *adaptertest.Server) error { return s.Freeze() }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s, req := adaptertest.Start(t), locker.Request{TTL: 30 * time.Second}
-			active := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), req), "active")
-			standby := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), locker.Request{}), "standby")
-			lost := locker.Must(active.Lock(nil))
-			check.Must(t, c.lose(t, s))
-			select {
-			case <-lost:
-			case <-time.After(patience):
-				t.Fatal("the loss is not reported")
-			}
-			check.Must(t, s.Thaw())
-			locker.Must(standby.Lock(nil))
-			check.Is(t, active.Unlock(), locker.ErrLost)
-			if held, value, err := active.Value(); !held || value != "standby" || err != nil {
-				t.Errorf("Value: %t, %q, %v, want it held by the standby", held, value, err)
-			}
-			check.OK(t, standby.Unlock())
-			if held, value, err := active.Value(); held || value != "" || err != nil {
-				t.Errorf("Value: %t, %q, %v, want it free", held, value, err)
-			}
-			s.Empty()
-		})
-	}
+		"the server does not answer": {func(_ *testing.T, s *adaptertest.Server) error { return s.Freeze() }},
+	}, func(t *testing.T, c test) {
+		s, req := adaptertest.Start(t), locker.Request{TTL: 30 * time.Second}
+		active := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), req), "active")
+		standby := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), locker.Request{}), "standby")
+		lost := locker.Must(active.Lock(nil))
+		check.Must(t, c.lose(t, s))
+		select {
+		case <-lost:
+		case <-time.After(patience):
+			t.Fatal("the loss is not reported")
+		}
+		check.Must(t, s.Thaw())
+		locker.Must(standby.Lock(nil))
+		check.Is(t, active.Unlock(), locker.ErrLost)
+		if held, value, err := active.Value(); !held || value != "standby" || err != nil {
+			t.Errorf("Value: %t, %q, %v, want it held by the standby", held, value, err)
+		}
+		check.OK(t, standby.Unlock())
+		if held, value, err := active.Value(); held || value != "" || err != nil {
+			t.Errorf("Value: %t, %q, %v, want it free", held, value, err)
+		}
+		s.Empty()
+	})
 }
 
 // With FailFast, a standby learns of an outage.
@@ -135,9 +132,7 @@ func TestMisuse(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
 	b := newBackend(t, s.Process(holdfast.Config{}), locker.Request{})
-	if _, err := b.LockWith("", "node"); !errors.Is(err, locker.ErrInvalid) {
-		t.Errorf("LockWith without a key: %v, want %v", err, locker.ErrInvalid)
-	}
+	check.Error(t, "LockWith without a key", check.ErrOf(b.LockWith("", "node")), locker.ErrInvalid)
 	l := lockWith(t, b, "node")
 	check.Is(t, l.Unlock(), locker.ErrNotHeld)
 	locker.Must(l.Lock(nil))

@@ -46,9 +46,7 @@ func TestTermination(t *testing.T) {
 		resp, err := http.DefaultClient.Do(req)
 		check.Must(t, err)
 		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			t.Errorf("%s without a lock server: %s", path, resp.Status)
-		}
+		check.Equal(t, path+" without a lock server", resp.StatusCode, http.StatusOK)
 	}
 	check.Must(t, server.Restart())
 	second.Stop(t, syscall.SIGTERM)
@@ -62,9 +60,7 @@ func TestFailures(t *testing.T) {
 	began := time.Now()
 	worker := program.Start(t, "-redis", "redis://"+server.Addr())
 	worker.ReadUntil(t, "turn 2 failed")
-	if took := time.Since(began); took < pause {
-		t.Errorf("it failed twice in %v, with a pause of %v", took, pause)
-	}
+	check.AtLeast(t, "time until it had failed twice", time.Since(began), pause)
 	worker.Stop(t, syscall.SIGTERM)
 }
 
