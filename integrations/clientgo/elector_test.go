@@ -130,14 +130,10 @@ func TestLost(t *testing.T) {
 		server.Forget("controller")
 		wait(t, first.ctx.Done(), "the ctx of the work ends")
 		between(t, "the end of the ctx", time.Since(began), 0, timing.RetryPeriod)
-		if cause := context.Cause(first.ctx); !errors.Is(cause, locker.ErrLost) {
-			t.Errorf("it ended with %v", cause)
-		}
+		check.Error(t, "it ended with", context.Cause(first.ctx), locker.ErrLost)
 		time.Sleep(timing.RetryPeriod)
 		synctest.Wait()
-		if a.elector.IsLeader() {
-			t.Error("a takes itself for the leader")
-		}
+		check.Equal(t, "a takes itself for the leader", a.elector.IsLeader(), false)
 		b.leads(t)
 		between(t, "the succession", time.Since(began), 0, pause)
 		wait(t, a.stopped, "a stops")
@@ -164,9 +160,7 @@ func TestSilentServer(t *testing.T) {
 		wait(t, a.stopped, "a stops") // after an attempt to release
 		time.Sleep(time.Minute)
 		server.SetOutage(lockertest.NoOutage)
-		if second := b.leads(t); second.hold.Fence() <= first.hold.Fence() {
-			t.Errorf("the holds are %v and %v", first.hold, second.hold)
-		}
+		check.AtLeast(t, "fence of the second hold", b.leads(t).hold.Fence(), first.hold.Fence()+1)
 	})
 }
 
@@ -183,9 +177,7 @@ func TestRestart(t *testing.T) {
 		}
 		second := a.leads(t)
 		between(t, "the succession", time.Since(began), timing.LeaseDuration, timing.LeaseDuration+pause)
-		if second.hold.Fence() <= before.Fence() {
-			t.Errorf("the holds are %v and %v", before, second.hold)
-		}
+		check.AtLeast(t, "fence of the second hold", second.hold.Fence(), before.Fence()+1)
 	})
 }
 
@@ -214,9 +206,7 @@ func TestHealthz(t *testing.T) {
 		between(t, "the end of the ctx", time.Since(began), 0, cfg.LeaseDuration)
 		b.leads(t)
 		time.Sleep(cfg.LeaseDuration + 10*time.Second)
-		if err := cfg.WatchDog.Check(nil); err == nil {
-			t.Error("a leader that hangs is healthy")
-		}
+		check.Equal(t, "a leader that hangs is healthy", cfg.WatchDog.Check(nil) == nil, false)
 		close(until)
 		wait(t, a.stopped, "a stops")
 	})

@@ -29,9 +29,7 @@ func TestNewRefuses(t *testing.T) {
 		"a name of the queue":  {lockertest.New(), clientgo.Config{Name: "a:waiters"}},
 		"an identity too long": {lockertest.New(), clientgo.Config{Name: "a", Identity: strings.Repeat("x", 1025)}},
 	} {
-		if _, err := clientgo.New(tt.locker, tt.cfg); !errors.Is(err, locker.ErrInvalid) {
-			t.Errorf("%s: the error is %v", name, err)
-		}
+		check.Error(t, name, check.ErrOf(clientgo.New(tt.locker, tt.cfg)), locker.ErrInvalid)
 	}
 }
 

@@ -2,7 +2,6 @@ package clientgo_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -46,19 +45,13 @@ func TestServer(t *testing.T) {
 	b := run(t, one(t, drv, "b"), quick)
 	a.stop()
 	second := b.leads(t)
-	if second.number <= first.number {
-		t.Errorf("the terms are %d and %d", first.number, second.number)
-	}
+	check.AtLeast(t, "second term", second.number, first.number+1)
 
 	server.MustCommand(t, "DEL", "controller")
 	wait(t, second.ctx.Done(), "the ctx of the work ends")
-	if cause := context.Cause(second.ctx); !errors.Is(cause, locker.ErrLost) {
-		t.Errorf("the ctx of the work ended with %v", cause)
-	}
+	check.Error(t, "the ctx of the work ended with", context.Cause(second.ctx), locker.ErrLost)
 	third := run(t, one(t, drv, "c"), quick).leads(t)
-	if third.number <= second.number {
-		t.Errorf("the terms are %d and %d", second.number, third.number)
-	}
+	check.AtLeast(t, "third term", third.number, second.number+1)
 }
 
 // Under an identity that a dead process had, strategies/reentrant leads at once, and

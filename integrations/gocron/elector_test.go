@@ -39,9 +39,7 @@ func TestNewElector(t *testing.T) {
 	check.Is(t, e.IsLeader(t.Context()), leader.ErrNotLeader)
 	e.Close()
 	check.OK(t, e.Run(t.Context()))
-	if calls := server.Calls(); len(calls) > 0 {
-		t.Errorf("after Close: %v", calls)
-	}
+	check.Equal(t, "calls after Close", len(server.Calls()), 0)
 }
 
 // replica is a scheduler with an Elector.
@@ -90,13 +88,9 @@ func TestElectorShutdown(t *testing.T) {
 		if _, leads := first.Term(); leads || first.IsLeader(t.Context()) == nil {
 			t.Error("it leads after Close")
 		}
-		if ended := <-first.ran; !errors.Is(context.Cause(ended), context.Canceled) {
-			t.Errorf("ctx of its term: %v", context.Cause(ended))
-		}
+		check.Error(t, "ctx of its term", context.Cause(<-first.ran), context.Canceled)
 		late, cancel := first.Context(t.Context())
-		if !errors.Is(context.Cause(late), leader.ErrNotLeader) {
-			t.Errorf("ctx of no term: %v", context.Cause(late))
-		}
+		check.Error(t, "ctx of no term", context.Cause(late), leader.ErrNotLeader)
 		cancel()
 		if after, leads := second.Term(); !leads || after <= before {
 			t.Errorf("the next one: term %d, %t", after, leads)
@@ -146,8 +140,6 @@ func TestElectorLead(t *testing.T) {
 		if state, err := locker.Inspect(t.Context(), server, "cron"); state.Held || err != nil {
 			t.Errorf("after Close: %+v, %v", state, err)
 		}
-		if err := <-ended; err == nil {
-			t.Error("the error of Lead was dropped")
-		}
+		check.Equal(t, "the error of Lead was dropped", <-ended == nil, false)
 	})
 }

@@ -20,38 +20,34 @@ import (
 
 func TestNew(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name string
+	type test struct {
 		l    locker.Locker
 		cfg  gocronlock.Config
 		what string // names the bad argument; "": none
-	}{
-		{"the zero Config", lockertest.New(), gocronlock.Config{}, ""},
-		{"all fields", lockertest.New(), gocronlock.Config{Prefix: "cron:", MinHold: time.Second, TTL: time.Second, Fenced: true, Note: "a"}, ""},
-		{"a semaphore of one permit", lockertest.NewSemaphore(1), gocronlock.Config{}, ""},
-		{"no Locker", nil, gocronlock.Config{}, "gocronlock.New locker"},
-		{"a semaphore", lockertest.NewSemaphore(2), gocronlock.Config{}, "gocronlock.New locker"},
-		{"MinHold below zero", lockertest.New(), gocronlock.Config{MinHold: -1}, "Request.MinHold"},
-		{"MinHold too long", lockertest.New(), gocronlock.Config{MinHold: locker.MaxTTL + time.Hour}, "Request.MinHold"},
-		{"TTL below zero", lockertest.New(), gocronlock.Config{TTL: -1}, "Request.TTL"},
-		{"TTL below MinHold", lockertest.New(), gocronlock.Config{TTL: time.Second, MinHold: time.Minute}, "Request.MinHold"},
-		{"a long prefix", lockertest.New(), gocronlock.Config{Prefix: strings.Repeat("a", locker.MaxNameLen)}, "Request.Name"},
-		{"a long note", lockertest.New(), gocronlock.Config{Note: strings.Repeat("a", locker.MaxNameLen+1)}, "Request.Note"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			l, err := gocronlock.New(tt.l, tt.cfg)
-			if tt.what == "" {
-				check.OK(t, err)
-				return
-			}
-			bad, ok := errors.AsType[*locker.InvalidError](err)
-			if !ok || bad.What != tt.what || l != nil {
-				t.Errorf("%v, %v; want an InvalidError about %s", l, err, tt.what)
-			}
-		})
-	}
+	check.Each(t, map[string]test{
+		"the zero Config":           {lockertest.New(), gocronlock.Config{}, ""},
+		"all fields":                {lockertest.New(), gocronlock.Config{Prefix: "cron:", MinHold: time.Second, TTL: time.Second, Fenced: true, Note: "a"}, ""},
+		"a semaphore of one permit": {lockertest.NewSemaphore(1), gocronlock.Config{}, ""},
+		"no Locker":                 {nil, gocronlock.Config{}, "gocronlock.New locker"},
+		"a semaphore":               {lockertest.NewSemaphore(2), gocronlock.Config{}, "gocronlock.New locker"},
+		"MinHold below zero":        {lockertest.New(), gocronlock.Config{MinHold: -1}, "Request.MinHold"},
+		"MinHold too long":          {lockertest.New(), gocronlock.Config{MinHold: locker.MaxTTL + time.Hour}, "Request.MinHold"},
+		"TTL below zero":            {lockertest.New(), gocronlock.Config{TTL: -1}, "Request.TTL"},
+		"TTL below MinHold":         {lockertest.New(), gocronlock.Config{TTL: time.Second, MinHold: time.Minute}, "Request.MinHold"},
+		"a long prefix":             {lockertest.New(), gocronlock.Config{Prefix: strings.Repeat("a", locker.MaxNameLen)}, "Request.Name"},
+		"a long note":               {lockertest.New(), gocronlock.Config{Note: strings.Repeat("a", locker.MaxNameLen+1)}, "Request.Note"},
+	}, func(t *testing.T, tt test) {
+		l, err := gocronlock.New(tt.l, tt.cfg)
+		if tt.what == "" {
+			check.OK(t, err)
+			return
+		}
+		bad, ok := errors.AsType[*locker.InvalidError](err)
+		if !ok || bad.What != tt.what || l != nil {
+			t.Errorf("%v, %v; want an InvalidError about %s", l, err, tt.what)
+		}
+	})
 }
 
 func TestLockArguments(t *testing.T) {
@@ -82,16 +78,12 @@ func TestRequest(t *testing.T) {
 	if req.Name != "cron:report" || req.MinHold != 40*time.Second || req.TTL != time.Minute || !req.Fenced || req.Note != "host-1" || !req.NoWait {
 		t.Errorf("%+v", req)
 	}
-	if req.MaxWait <= 10*time.Second || req.MaxWait > 20*time.Second {
-		t.Errorf("MaxWait %v, want half of MinHold", req.MaxWait)
-	}
+	check.Within(t, "MaxWait, half of MinHold", req.MaxWait, 10*time.Second+1, 20*time.Second)
 	if got := l.Held("report"); got.Fence() != 1 || got.Name() != "cron:report" {
 		t.Errorf("Held: %v", got)
 	}
 	check.OK(t, lock.Unlock(t.Context()))
-	if got := l.Held("report"); got != nil {
-		t.Errorf("Held after Unlock: %v", got)
-	}
+	check.Equal(t, "Held after Unlock", l.Held("report"), nil)
 	state, err := locker.Inspect(t.Context(), server, "cron:report")
 	if err != nil || !state.Held || state.Holds != 0 {
 		t.Errorf("MinHold: %+v, %v", state, err)
@@ -127,9 +119,7 @@ func TestLostLock(t *testing.T) {
 			defer cancel()
 			began <- struct{}{}
 			<-held.Done()
-			if ctx.Err() != nil {
-				t.Error("the ctx of the job has ended: gocron has a signal")
-			}
+			check.Error(t, "ctx of the job: gocron has a signal", ctx.Err())
 			stopped <- context.Cause(held)
 			<-goOn
 		}
@@ -140,9 +130,7 @@ func TestLostLock(t *testing.T) {
 		j := newJob(t, s, gocron.DurationJob(24*time.Hour), job, listener, after)
 		check.Must(t, j.RunNow())
 		<-began
-		if _, err := other.Lock(t.Context(), "report"); !errors.Is(err, locker.ErrNotAcquired) {
-			t.Errorf("the other replica: %v", err)
-		}
+		check.Error(t, "the other replica", check.ErrOf(other.Lock(t.Context(), "report")), locker.ErrNotAcquired)
 		server.Expire("report")
 		check.Is(t, <-stopped, locker.ErrLost)
 		lock := locker.Must(other.Lock(t.Context(), "report"))
@@ -179,9 +167,7 @@ func TestShutdownReleases(t *testing.T) {
 		if err != nil || state.Holds != 0 {
 			t.Errorf("after Shutdown: %+v, %v", state, err)
 		}
-		if locks.Held("report") != nil {
-			t.Error("Held after Shutdown")
-		}
+		check.Equal(t, "Held after Shutdown", locks.Held("report"), nil)
 	})
 }
 
@@ -195,9 +181,7 @@ func TestUnlockTwice(t *testing.T) {
 		time.Sleep(time.Second)
 		second := locker.Must(locks.Lock(t.Context(), "report"))
 		check.Is(t, first.Unlock(t.Context()), locker.ErrReleased)
-		if locks.Held("report").Err() != nil {
-			t.Error("the second Unlock ended the next run")
-		}
+		check.Error(t, "the next run, after the second Unlock", locks.Held("report").Err())
 		server.Expire("report")
 		check.Is(t, second.Unlock(t.Context()), locker.ErrLost)
 	})

@@ -2,6 +2,7 @@
 package gocronlock_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -64,9 +65,7 @@ func TestTicks(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				for minute, n := range runs[1:] {
-					if n != tt.runs {
-						t.Errorf("minute %d: %d runs, want %d", minute+1, n, tt.runs)
-					}
+					check.Equal(t, fmt.Sprintf("runs in minute %d", minute+1), n, tt.runs)
 				}
 			})
 		})
