@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -69,9 +68,7 @@ func layout(t *testing.T, title string, mode locker.Mode, open func(driver.Drive
 	defer listener.Close()
 	messages := listener.PSubscribe(t.Context(), "*")
 	defer messages.Close()
-	if _, err := messages.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, check.ErrOf(messages.Receive(t.Context())))
 
 	acquire := func(req locker.Request) *locker.Lock {
 		lock, err := l.Acquire(t.Context(), req)
@@ -82,9 +79,8 @@ func layout(t *testing.T, title string, mode locker.Mode, open func(driver.Drive
 	}
 	held := acquire(locker.Request{Name: "lock", Mode: mode, Owner: "an owner", Note: "a note", TTL: time.Hour, Fenced: true})
 	wait := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now(), Subscribed: true})
-	if _, err := l.Acquire(wait, locker.Request{Name: "lock", Owner: "b", Note: "waits", TTL: time.Hour}); !errors.Is(err, locker.ErrNotAcquired) {
-		t.Fatalf("%s: the second acquire: %v", title, err)
-	}
+	_, err := l.Acquire(wait, locker.Request{Name: "lock", Owner: "b", Note: "waits", TTL: time.Hour})
+	check.Error(t, title+": the second acquire", err, locker.ErrNotAcquired)
 	lines = append(lines, "# "+title+": held, and another waits")
 	lines = append(lines, stored(t, server)...)
 	check.Must(t, held.Release(context.Background()))
@@ -104,9 +100,7 @@ func layout(t *testing.T, title string, mode locker.Mode, open func(driver.Drive
 func stored(t *testing.T, server *miniredis.Miniredis) (lines []string) {
 	t.Helper()
 	for _, key := range server.Keys() {
-		if server.TTL(key) <= 0 {
-			t.Errorf("%s does not expire", key)
-		}
+		check.AtLeast(t, "TTL of "+key, server.TTL(key), 1)
 		var of []string
 		switch kind := server.Type(key); kind {
 		case "string":

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/gocommand"
 )
 
@@ -81,4 +82,42 @@ func chain(importer map[string]string, pkg string) string {
 	}
 	slices.Reverse(path)
 	return strings.Join(path, " -> ")
+}
+
+// The test above is worth what strays finds: here it looks at imports that are known to be wrong.
+func TestStraysAreFound(t *testing.T) {
+	t.Parallel()
+	ours := func(name string) string { return module + "/" + name }
+	g := graph{
+		"fmt":                           {Standard: true},
+		"example.com/client":            {Imports: []string{"fmt", "example.com/hash"}},
+		"example.com/hash":              {Imports: []string{"fmt"}},
+		"example.com/other":             {Imports: []string{"example.com/hash"}},
+		ours("locker"):                  {Imports: []string{"fmt", ours("locker/driver")}},
+		ours("locker/driver"):           {Imports: []string{"fmt"}},
+		ours("providers/good"):          {Imports: []string{"example.com/client", ours("locker/driver")}},
+		ours("providers/two"):           {Imports: []string{"example.com/client", "example.com/other"}},
+		ours("strategies/internal/x"):   {Imports: []string{ours("strategies/internal/x/y")}},
+		ours("strategies/internal/x/y"): {Imports: []string{ours("providers/good")}},
+	}
+	type test struct {
+		program, with, outside string
+		want                   []string
+	}
+	check.Each(t, map[string]test{
+		"all allowed": {"locker providers/good", "locker/...", "example.com/client", nil},
+		"one of ours": {"locker", "", "", []string{ours("locker") + " -> " + ours("locker/driver")}},
+		"a prefix of the name is not the package": {
+			"locker", "locker/d locker/drive/...", "",
+			[]string{ours("locker") + " -> " + ours("locker/driver")},
+		},
+		"a second client": {"providers/two", "", "example.com/client", []string{ours("providers/two") + " -> example.com/other"}},
+		"a client behind others": {
+			"strategies/internal/x", "strategies/internal/... providers/good locker/driver", "",
+			[]string{ours("strategies/internal/x") + " -> " + ours("strategies/internal/x/y") + " -> " + ours("providers/good") +
+				" -> example.com/client"},
+		},
+	}, func(t *testing.T, test test) {
+		check.EqualSlices(t, "strays", (arrow{test.program, test.with, test.outside, ""}).strays(t, g), test.want)
+	})
 }

@@ -1,7 +1,10 @@
 package clients
 
 import (
+	"fmt"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // cells maps each strategy, client and kind of server that runs to how often it does.
@@ -38,9 +41,7 @@ func TestPairwise(t *testing.T) {
 				got += " " + string(kind)
 			}
 		}
-		if got != want[strategy] {
-			t.Errorf("%s runs on %q, want %q", strategy, got, want[strategy])
-		}
+		check.Equal(t, strategy+" runs on", got, want[strategy])
 	}
 }
 
@@ -77,19 +78,14 @@ func TestCoverage(t *testing.T) {
 	for _, strategy := range strategies {
 		for _, name := range names {
 			for _, kind := range kindNames {
-				if n := full[[3]string{strategy, name, kind}]; n != 1 {
-					t.Errorf("in the full product %s runs over %s on %s %d times", strategy, name, kind, n)
-				}
+				n := full[[3]string{strategy, name, kind}]
+				check.Equal(t, strategy+" over "+name+" on "+kind+" in the full product", n, 1)
 			}
 		}
 	}
-	if product := len(strategies) * len(names) * len(Kinds); len(full) != product {
-		t.Errorf("the full product has %d cells, want %d", len(full), product)
-	}
+	check.Equal(t, "cells of the full product", len(full), len(strategies)*len(names)*len(Kinds))
 	for cell := range pairwise {
-		if full[cell] == 0 {
-			t.Errorf("%v runs by default and not in the full product", cell)
-		}
+		check.AtLeast(t, fmt.Sprintf("%v runs by default, and in the full product", cell), full[cell], 1)
 	}
 }
 
@@ -100,8 +96,6 @@ func TestModes(t *testing.T) {
 		for _, c := range Cover(t, "rwhash") {
 			n += len(c.On)
 		}
-		if n != want {
-			t.Errorf("HOLDFAST_TEST=%q: rwhash has %d cells, want %d", mode, n, want)
-		}
+		check.Equal(t, fmt.Sprintf("HOLDFAST_TEST=%q: cells of rwhash", mode), n, want)
 	}
 }

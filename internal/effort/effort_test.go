@@ -26,9 +26,7 @@ func TestOf(t *testing.T) {
 	} {
 		t.Setenv("HOLDFAST_TEST", tc.mode)
 		check.Must(t, short.Set(fmt.Sprint(tc.short)))
-		if got := effort.Of("short", "usual", "full"); got != tc.want {
-			t.Errorf("HOLDFAST_TEST=%q, -short=%v: %s, want %s", tc.mode, tc.short, got, tc.want)
-		}
+		check.Equal(t, fmt.Sprintf("HOLDFAST_TEST=%q, -short=%v", tc.mode, tc.short), effort.Of("short", "usual", "full"), tc.want)
 	}
 }
 

@@ -142,9 +142,7 @@ func TestPipelinedReplyIsFound(t *testing.T) {
 				v = v.Elems[0]
 				v.Text += "\r\n*3\r\n"
 			}
-			if v.Text != fmt.Sprint("value", i, "\r\n*3\r\n") {
-				t.Fatalf("reply %d is %q", i, v.Text)
-			}
+			check.Equal(t, fmt.Sprint("reply ", i), v.Text, fmt.Sprint("value", i, "\r\n*3\r\n"))
 		}
 		for i := 1; i < chosen; i++ {
 			want(i)

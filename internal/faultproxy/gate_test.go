@@ -40,9 +40,7 @@ func closing(g *gate) event {
 func want(t *testing.T, what string, e event, fired bool) {
 	t.Helper()
 	synctest.Wait()
-	if e.fired() != fired {
-		t.Fatalf("%s: %t, want %t", what, e.fired(), fired)
-	}
+	check.Equal(t, what, e.fired(), fired)
 }
 
 func TestGate(t *testing.T) {
@@ -55,9 +53,7 @@ func TestGate(t *testing.T) {
 				want(t, "passes", p.entered, true)
 			}
 			failed := errors.New("failed")
-			if err := g.pass(func() error { return failed }); !errors.Is(err, failed) {
-				t.Errorf("pass: %v", err)
-			}
+			check.Error(t, "pass", g.pass(func() error { return failed }), failed)
 		},
 		"close waits until nothing passes": func(t *testing.T, g *gate) {
 			first, second := pass(g), pass(g)

@@ -93,20 +93,14 @@ func (s place) dial(t *testing.T, addr string) *resp.Conn {
 
 func send(t *testing.T, c *resp.Conn, args ...any) {
 	t.Helper()
-	if err := c.Send(args...); err != nil {
-		t.Fatalf("send %v: %v", args, err)
-	}
+	check.Must(t, c.Send(args...))
 }
 
 func wantReply(t *testing.T, c *resp.Conn, want any) {
 	t.Helper()
 	v, err := c.Receive()
-	if err != nil {
-		t.Fatalf("waiting for reply %v: %v", want, err)
-	}
-	if got := v.Any(); got != want {
-		t.Fatalf("reply %v, want %v", got, want)
-	}
+	check.Must(t, err)
+	check.Equal(t, "reply", v.Any(), want)
 }
 
 func wantDo(t *testing.T, c *resp.Conn, want any, args ...any) {

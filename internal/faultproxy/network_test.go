@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/resp"
@@ -97,9 +98,7 @@ func TestForget(t *testing.T) {
 		wantDo(t, client, "PONG", "PING")
 		wait(t, "Hit", spent.Hit())
 		p.Forget()
-		if n := p.Count(faultproxy.Any); n != 0 {
-			t.Errorf("%d requests are kept", n)
-		}
+		check.Equal(t, "requests that are kept", p.Count(faultproxy.Any), 0)
 		wantDo(t, client, "x", "ECHO", "x")
 		wait(t, "Hit", kept.Hit())
 	})
@@ -130,15 +129,11 @@ func TestFilter(t *testing.T) {
 		start := time.Now()
 		wantDo(t, client, "PONG", "PING")
 		wantTook(t, s, start, 0)
-		if got := receive(t, subscriber); got[2] != "late" {
-			t.Fatalf("message %v", got)
-		}
+		check.Equal(t, "message", receive(t, subscriber)[2], "late")
 		wantTook(t, s, start, late)
 		p.Filter(nil)
 		wantDo(t, client, int64(1), "PUBLISH", "a", "lost")
-		if got := receive(t, subscriber); got[2] != "lost" {
-			t.Fatalf("message %v", got)
-		}
+		check.Equal(t, "message", receive(t, subscriber)[2], "lost")
 	})
 }
 

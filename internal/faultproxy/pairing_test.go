@@ -1,9 +1,8 @@
 package faultproxy
 
 import (
-	"errors"
+	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -79,13 +78,9 @@ func TestPairing(t *testing.T) {
 			if r := p.answered(parse(t, message)); r != nil {
 				got = strings.Join(r.args, " ")
 			}
-			if got != want {
-				t.Fatalf("%q answers %q, want %q", message, got, want)
-			}
+			check.Equal(t, "what "+message+" answers", got, want)
 		}
-		if len(p.waiting) != 0 {
-			t.Errorf("%d requests still wait", len(p.waiting))
-		}
+		check.Equal(t, "requests that wait", len(p.waiting), 0)
 	})
 }
 
@@ -98,12 +93,8 @@ func parse(t *testing.T, message string) resp.Value {
 	}
 	r := resp.NewReader(strings.NewReader(message + "\r\n"))
 	v, err := r.Read()
-	if err != nil {
-		t.Fatalf("%q: %v", message, err)
-	}
-	if _, err := r.Read(); !errors.Is(err, io.EOF) {
-		t.Fatalf("%q is more than a message", message)
-	}
+	check.Must(t, err)
+	check.Error(t, fmt.Sprintf("behind %q", message), check.ErrOf(r.Read()), io.EOF)
 	return v
 }
 
@@ -129,15 +120,13 @@ func TestMatch(t *testing.T) {
 				got = append(got, r)
 			}
 		}
-		if !slices.Equal(got, tc.want) {
-			t.Errorf("%s matches %q, want %q", name, got, tc.want)
-		}
+		check.EqualSlices(t, name+" matches", got, tc.want)
 	}
 }
 
 func TestRulesThatMakeNoSensePanic(t *testing.T) {
 	t.Parallel()
-	for name, r := range map[string]Rule{
+	check.Each(t, map[string]Rule{
 		"no Match":           {},
 		"Nth":                {Match: Any, Nth: -1},
 		"Fault":              {Match: Any, Fault: faults},
@@ -145,14 +134,5 @@ func TestRulesThatMakeNoSensePanic(t *testing.T) {
 		"Delay of less":      {Match: Any, Fault: Delay, By: -1},
 		"By without Delay":   {Match: Any, Fault: Cut, By: 1},
 		"less without Delay": {Match: Any, Fault: Cut, By: -1},
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			newTrap(r)
-		}()
-	}
+	}, func(t *testing.T, r Rule) { check.Panics(t, nil, func() { newTrap(r) }) })
 }

@@ -89,9 +89,7 @@ func TestFreezeAndConnections(t *testing.T) {
 		s.dial(t, p.Addr())
 		wantSilence(t, s, left)
 		wantSilence(t, s, client)
-		if len(accepted) > 0 {
-			t.Error("a frozen proxy connects")
-		}
+		check.Equal(t, "connections of a frozen proxy", len(accepted), 0)
 		p.Thaw()
 		wantClosed(t, left)
 		wantClosed(t, client)
@@ -109,9 +107,7 @@ func TestRefuse(t *testing.T) {
 		wantDo(t, old, "PONG", "PING")
 		for range 2 {
 			p.Refuse()
-			if c, err := network.Dial(t.Context(), "tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
-				t.Fatalf("dial: %v, %v; want ECONNREFUSED", c, err)
-			}
+			check.Is(t, check.ErrOf(network.Dial(t.Context(), "tcp", p.Addr())), syscall.ECONNREFUSED)
 			wantDo(t, old, "PONG", "PING")
 			check.Must(t, errors.Join(p.Accept(), p.Accept()))
 			wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
@@ -198,9 +194,7 @@ func TestCloseEndsWhateverGoesOn(t *testing.T) {
 			p.Close()
 			p.Close()
 			p.Freeze() // changes nothing any more
-			if err := p.Accept(); err == nil {
-				t.Error("a closed proxy accepts")
-			}
+			check.Equal(t, "a closed proxy accepts", p.Accept() == nil, false)
 			if c, err := network.Dial(t.Context(), "tcp", p.Addr()); err == nil {
 				c.Close()
 				t.Error("a closed proxy is there")

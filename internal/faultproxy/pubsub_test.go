@@ -44,9 +44,7 @@ func TestSubscriptionsAreDisturbedLikeCommands(t *testing.T) {
 				}
 			}
 			wantDo(t, direct, int64(1), "PUBLISH", "c", "m")
-			if got := receive(t, client); got[2] != "m" {
-				t.Fatalf("message %v", got)
-			}
+			check.Equal(t, "message", receive(t, client)[2], "m")
 			wantNotYet(t, "Hit", ping.Hit())
 			send(t, client, "PING")
 			wait(t, "Hit", ping.Hit())
@@ -75,9 +73,7 @@ func TestProxiesBeforeACluster(t *testing.T) {
 	client := place{network: faultproxy.TCP}.dial(t, p.Addr())
 	slots, err := client.Do("CLUSTER", "SLOTS")
 	check.Must(t, err)
-	if port := slots.([]any)[0].([]any)[2].([]any)[1]; port != int64(p.Port()) {
-		t.Errorf("clients are told port %v, want %d", port, p.Port())
-	}
+	check.Equal(t, "port that clients are told", slots.([]any)[0].([]any)[2].([]any)[1], any(int64(p.Port())))
 	cut := p.Add(faultproxy.Rule{Match: faultproxy.Command("EVAL", "k"), Fault: faultproxy.Cut})
 	send(t, client, "EVAL", "return redis.call('INCR', KEYS[1])", 1, "k")
 	wait(t, "Hit", cut.Hit())

@@ -2,7 +2,7 @@ package localport_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -27,15 +27,11 @@ func TestListen(t *testing.T) {
 	check.Must(t, err)
 	defer l.Close()
 	port := localport.Of(l)
-	if want := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)); l.Addr().String() != want {
-		t.Errorf("listens on %s, want %s", l.Addr(), want)
-	}
+	check.Equal(t, "address", l.Addr().String(), net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if port < 10_000 || port >= 32_768 { // where kernels begin to take ports for outgoing connections
 		t.Errorf("port %d", port)
 	}
-	if _, err := net.Listen("tcp", l.Addr().String()); err == nil {
-		t.Error("somebody else listens there too")
-	}
+	check.Equal(t, "somebody else listens there", check.ErrOf(net.Listen("tcp", l.Addr().String())) == nil, false)
 }
 
 func TestCloseWhileProcessesStart(t *testing.T) {
@@ -100,9 +96,7 @@ func TestFree(t *testing.T) {
 	for _, p := range ports {
 		seen[p] = true
 	}
-	if len(seen) != n {
-		t.Errorf("%d different ports, want %d: %v", len(seen), n, ports)
-	}
+	check.Equal(t, fmt.Sprintf("different ports of %v", ports), len(seen), n)
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])))
 	check.Must(t, err)
 	l.Close()
@@ -120,9 +114,7 @@ func TestHold(t *testing.T) {
 	check.Must(t, localport.Close(l))
 	held, err := localport.Hold(port)
 	check.Must(t, err)
-	if c, err := net.Dial("tcp", addr); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("dialing a held port: %v, %v", c, err)
-	}
+	check.Error(t, "dialing a held port", check.ErrOf(net.Dial("tcp", addr)), syscall.ECONNREFUSED)
 	if l, err := net.Listen("tcp", addr); err == nil {
 		t.Errorf("somebody else listens on a held port")
 		l.Close()
@@ -148,7 +140,5 @@ func linger(t *testing.T, l net.Listener) {
 	server, err := l.Accept()
 	check.Must(t, err)
 	check.Must(t, server.Close())
-	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Fatalf("read: %v", err)
-	}
+	check.Error(t, "read", check.ErrOf(client.Read(make([]byte, 1))), io.EOF)
 }

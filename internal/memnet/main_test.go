@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/localport"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 )
@@ -92,9 +93,7 @@ func (w world) connect() (client, server conn) {
 
 func (w world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	check.Must(w, err)
 }
 
 // is checks that err is one of some errors.
@@ -122,9 +121,7 @@ func (w world) receive(c net.Conn, want string) {
 			w.Fatalf("read %q, %v; want %q", got, err, want)
 		}
 	}
-	if string(got) != want {
-		w.Fatalf("read %q, want %q", got, want)
-	}
+	check.Equal(w, "read", string(got), want)
 }
 
 func read(c net.Conn) error {
@@ -154,9 +151,7 @@ func (w world) wantErr(err, want error, text string, timeout bool) {
 	if !errors.Is(err, want) {
 		w.Fatalf("error %v; want %v", err, want)
 	}
-	if got := addresses.ReplaceAllString(err.Error(), "A"); got != text {
-		w.Errorf("the error says %q, want %q", got, text)
-	}
+	check.Equal(w, "text of the error", addresses.ReplaceAllString(err.Error(), "A"), text)
 	if opErr, ok := errors.AsType[*net.OpError](err); !ok {
 		w.Errorf("%#v is no *net.OpError", err)
 	} else if opErr.Timeout() != timeout {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 )
 
@@ -21,9 +22,7 @@ const latency = 3 * time.Second
 // took checks how much fake time has passed since start.
 func (w world) took(start time.Time, want time.Duration, what string) {
 	w.Helper()
-	if got := time.Since(start); got != want {
-		w.Errorf("%s took %v, want %v", what, got, want)
-	}
+	check.Took(w, what, start, want)
 }
 
 func TestLatency(t *testing.T) {
@@ -135,9 +134,7 @@ func TestBacklog(t *testing.T) {
 		w.dial(other)
 		w.accept(l)
 		w.settle()
-		if len(results) != room+1 {
-			w.Errorf("%d connections after one Accept, want %d", len(results), room+1)
-		}
+		check.Equal(w, "connections after one Accept", len(results), room+1)
 		for range room + 1 {
 			w.must(<-results)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 )
 
@@ -76,12 +77,8 @@ var ofConnections = map[string]func(w world, client, server conn){
 		w.receive(server, "before")
 	},
 	"addresses": func(w world, client, server conn) {
-		if a, b := client.LocalAddr(), server.RemoteAddr(); a.String() != b.String() {
-			w.Errorf("the client is at %v, or at %v", a, b)
-		}
-		if a, b := server.LocalAddr(), client.RemoteAddr(); a.String() != b.String() {
-			w.Errorf("the server is at %v, or at %v", a, b)
-		}
+		check.Equal(w, "address of the client", client.LocalAddr().String(), server.RemoteAddr().String())
+		check.Equal(w, "address of the server", server.LocalAddr().String(), client.RemoteAddr().String())
 		for _, a := range []net.Addr{client.LocalAddr(), client.RemoteAddr()} {
 			if tcp, ok := a.(*net.TCPAddr); !ok || tcp.Port <= 0 || a.Network() != "tcp" {
 				w.Errorf("an address of %s is the %T %v", a.Network(), a, a)
@@ -149,9 +146,7 @@ var ofConnections = map[string]func(w world, client, server conn){
 		w.must(server.Close())
 		w.send(client, "nobody knows yet")
 		w.is(eventually(w, client), syscall.EPIPE, syscall.ECONNRESET)
-		if err := read(client); err == nil {
-			w.Error("a Read after that succeeds")
-		}
+		check.Equal(w, "a Read after that succeeds", read(client) == nil, false)
 	},
 	"CloseWrite ends one direction": func(w world, client, server conn) {
 		w.send(client, "request")
@@ -170,9 +165,7 @@ var ofConnections = map[string]func(w world, client, server conn){
 		w.must(server.SetLinger(0))
 		w.must(server.Close())
 		w.wantErr(<-result, syscall.ECONNRESET, "read tcp A->A: read: connection reset by peer", false)
-		if err := read(client); err == nil {
-			w.Error("a Read after that succeeds")
-		}
+		check.Equal(w, "a Read after that succeeds", read(client) == nil, false)
 		w.is(write(client), syscall.EPIPE, syscall.ECONNRESET)
 		w.must(client.Close())
 	},
@@ -288,9 +281,7 @@ var ofListeners = map[string]func(w world){
 		again, err := w.ListenAt(l.Addr().String())
 		w.must(err)
 		defer again.Close()
-		if again.Addr().String() != l.Addr().String() {
-			w.Errorf("listens at %v, want %v", again.Addr(), l.Addr())
-		}
+		check.Equal(w, "address", again.Addr().String(), l.Addr().String())
 		client := w.dial(again)
 		w.send(client, "x")
 		w.receive(w.accept(again), "x")
@@ -336,12 +327,8 @@ var ofListeners = map[string]func(w world){
 		w.wantErr(err, context.DeadlineExceeded, "dial tcp A: i/o timeout", true)
 	},
 	"what is no address": func(w world) {
-		if c, err := w.Dial(w.Context(), "tcp", "127.0.0.1"); err == nil {
-			w.Errorf("connected to %v", c.RemoteAddr())
-		}
-		if l, err := w.ListenAt("127.0.0.1"); err == nil {
-			w.Errorf("listens at %v", l.Addr())
-		}
+		check.Equal(w, "it connects", check.ErrOf(w.Dial(w.Context(), "tcp", "127.0.0.1")) == nil, false)
+		check.Equal(w, "it listens", check.ErrOf(w.ListenAt("127.0.0.1")) == nil, false)
 	},
 }
 

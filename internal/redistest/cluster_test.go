@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -37,9 +38,7 @@ func TestClusterServesEverySlotAndMovesOne(t *testing.T) {
 	c := redistest.StartCluster(t, 3, redistest.Options{})
 	keys := keysIn(42, 2)
 	from, to := c.NodeForSlot(42), c.Nodes()[2]
-	if got := c.Nodes()[1].MustCommand(t, "CLUSTER", "KEYSLOT", keys[0]); got != int64(42) {
-		t.Fatalf("KEYSLOT %v", got)
-	}
+	check.Equal[any](t, "KEYSLOT", c.Nodes()[1].MustCommand(t, "CLUSTER", "KEYSLOT", keys[0]), int64(42))
 	for _, k := range keys {
 		from.MustCommand(t, "SET", k, "v")
 	}
@@ -58,15 +57,11 @@ func TestClusterServesEverySlotAndMovesOne(t *testing.T) {
 	wantServerError(t, err, "TRYAGAIN ", "ASK 42 "+to.Addr()) // the latter from Redis 6.2
 	check.Must(t, m.Finish(t.Context()))
 	for _, k := range keys {
-		if got := to.MustCommand(t, "GET", k); got != "v" {
-			t.Errorf("GET %s at the new owner: %v", k, got)
-		}
+		check.Equal[any](t, "value of "+k+" at the new owner", to.MustCommand(t, "GET", k), "v")
 	}
 	_, err = from.Command("GET", keys[0])
 	wantServerError(t, err, "MOVED 42 "+to.Addr())
-	if c.NodeForKey(keys[0]) != to {
-		t.Error("NodeForKey still gives the old owner")
-	}
+	check.Equal(t, "NodeForKey", c.NodeForKey(keys[0]).Addr(), to.Addr())
 }
 
 // Another process takes the first node's port; the node gets a new one, and what
@@ -94,9 +89,7 @@ func TestClusterAnnouncesOtherPortsAndFindsNewOnes(t *testing.T) {
 		return proxied[addr], nil
 	}})
 	defer thief.Close()
-	if len(proxied) != n {
-		t.Errorf("Announce was called for %v", proxied)
-	}
+	check.Equal(t, fmt.Sprintf("Announce was called for %v", proxied), len(proxied), n)
 	for i, s := range c.Nodes() {
 		want := fmt.Sprintf("127.0.0.1:%d", proxied[s.Addr()])
 		check.Equal(t, "Addrs", c.Addrs()[i], want)
@@ -104,9 +97,7 @@ func TestClusterAnnouncesOtherPortsAndFindsNewOnes(t *testing.T) {
 		key := keysIn(i*redistest.Slots/n+1, 1)[0]
 		_, err := other.Command("GET", key)
 		wantServerError(t, err, fmt.Sprintf("MOVED %d %s", redistest.Slot(key), want))
-		if c.NodeForKey(key) != s {
-			t.Errorf("NodeForKey(%q) is %s", key, c.NodeForKey(key).Addr())
-		}
+		check.Equal(t, "NodeForKey of "+key, c.NodeForKey(key).Addr(), s.Addr())
 	}
 	check.Must(t, c.MoveSlot(t.Context(), 0, c.Nodes()[1])) // MIGRATE needs the real port
 }
@@ -117,4 +108,36 @@ func TestAnnounceFails(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := redistest.LaunchCluster(t.Context(), 3, redistest.Options{Announce: func(string) (int, error) { return 0, broken }})
 	check.Is(t, err, broken)
+}
+
+func TestClusterFailover(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, redistest.Options{Args: []string{"--cluster-node-timeout", "2000"}})
+	master := c.NodeForSlot(42)
+	replica, err := c.AddReplica(t.Context(), master)
+	check.Must(t, err)
+	key := keysIn(42, 1)[0]
+	master.MustCommand(t, "SET", key, "v")
+	if found, err := c.Replica(t.Context(), master); found != replica || err != nil {
+		t.Fatalf("Replica: %v, %v", found, err)
+	}
+	leads := func(s *redistest.Server) {
+		t.Helper()
+		if c.NodeForSlot(42) != s || !slices.Contains(c.Nodes(), s) || len(c.Nodes()) != 3 {
+			t.Errorf("%s does not lead", s.Addr())
+		}
+		if now, err := c.Masters(t.Context()); !slices.Equal(now, c.Nodes()) || err != nil {
+			t.Errorf("Masters: %v, %v", now, err)
+		}
+		check.Equal(t, "GET", s.MustCommand(t, "GET", key), "v")
+	}
+	check.Must(t, c.Failover(t.Context(), replica))
+	leads(replica)
+	check.Must(t, replica.Kill())
+	check.Must(t, c.WaitMaster(t.Context(), master))
+	check.Equal(t, "Masters succeeds while a node is down", check.ErrOf(c.Masters(t.Context())) == nil, false)
+	check.Must(t, replica.Restart(t.Context()))
+	check.Must(t, c.WaitMasters(t.Context()))
+	leads(master)
+	check.Must(t, c.MoveSlot(t.Context(), 42, c.Nodes()[2]))
 }

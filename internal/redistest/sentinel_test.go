@@ -20,13 +20,9 @@ func TestSentinelFindsANewMaster(t *testing.T) {
 		}
 		first, err := s.Master(t.Context())
 		check.Must(t, err)
-		if first != s.Servers()[0] {
-			t.Errorf("the first master is %s", first.Addr())
-		}
+		check.Equal(t, "first master", first.Addr(), s.Servers()[0].Addr())
 		first.MustCommand(t, "SET", "k", "v")
-		if got := first.MustCommand(t, "WAIT", 2, 20_000); got != int64(2) {
-			t.Errorf("in sync: %v replicas", got)
-		}
+		check.Equal[any](t, "replicas in sync", first.MustCommand(t, "WAIT", 2, 20_000), int64(2))
 		killed, err := s.KillMaster(t.Context())
 		check.Must(t, err)
 		if killed != first || killed.Running() {

@@ -30,18 +30,14 @@ func TestServerAnswers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
 	check.Equal(t, "SET", s.MustCommand(t, "SET", "k", []byte("v"), "PX", 60_000), "OK")
-	if ttl := s.MustCommand(t, "PTTL", "k").(int64); ttl <= 0 || ttl > 60_000 {
-		t.Errorf("PTTL: %d", ttl)
-	}
+	check.Within(t, "PTTL", s.MustCommand(t, "PTTL", "k").(int64), 1, 60_000)
 	if _, port, err := net.SplitHostPort(s.Addr()); err != nil || s.Port() == 0 || port != s.MustCommand(t, "CONFIG", "GET", "port").([]any)[1] {
 		t.Errorf("Addr %s, Port %d", s.Addr(), s.Port())
 	}
 	s.MustCommand(t, "DEBUG", "SLEEP", 0) // must be allowed
 	_, err := s.Command("NOSUCH")
 	wantServerError(t, err, "ERR unknown command")
-	if !strings.Contains(s.Log(), "Ready to accept connections") {
-		t.Errorf("log:\n%s", s.Log())
-	}
+	check.Contains(t, "log", s.Log(), "Ready to accept connections")
 }
 
 func TestOptions(t *testing.T) {
@@ -55,15 +51,11 @@ func TestOptions(t *testing.T) {
 	conn, err := open.Dial(t.Context()) // without a password of its own
 	check.Must(t, err)
 	defer conn.Close()
-	if _, err := conn.Do("PING"); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, check.ErrOf(conn.Do("PING")))
 	app, err := s.Dial(t.Context())
 	check.Must(t, err)
 	defer app.Close()
-	if _, err := app.Do("AUTH", "app", "secret"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, check.ErrOf(app.Do("AUTH", "app", "secret")))
 	_, err = app.Do("SET", "other", 1)
 	wantServerError(t, err, "NOPERM")
 }
@@ -94,9 +86,8 @@ func TestLaunchShowsTheLogOfAServerThatEnds(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {
 		t.Errorf("error %v, want the log", err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*"))
+	check.EqualSlices(t, "left behind", left, nil)
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
@@ -110,21 +101,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 	} {
 		s, err := redistest.Launch(t.Context(), redistest.Options{})
 		check.Must(t, err)
-		if !s.Running() {
-			t.Errorf("%s: not running", name)
-		}
+		check.Equal(t, name+": running", s.Running(), true)
 		check.Must(t, prepare(s))
 		check.Must(t, s.Close())
 		check.Must(t, s.Close())
-		if s.Running() {
-			t.Errorf("%s: running after Close", name)
-		}
-		if _, err := net.Dial("tcp", s.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("%s: dial: %v", name, err)
-		}
-		if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
-			t.Errorf("%s: left behind: %v", name, left)
-		}
+		check.Equal(t, name+": running after Close", s.Running(), false)
+		check.Error(t, name+": dial", check.ErrOf(net.Dial("tcp", s.Addr())), syscall.ECONNREFUSED)
+		left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*"))
+		check.EqualSlices(t, name+": left behind", left, nil)
 	}
 }
 

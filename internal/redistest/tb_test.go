@@ -142,9 +142,7 @@ func TestStartTellsTheTest(t *testing.T) {
 	var s *redistest.Server
 	r.run(func(tb redistest.TB) { s = redistest.Start(tb, redistest.Options{}) })
 	r.want(t) // nothing: it did not fail
-	if s.Running() {
-		t.Error("runs after the test's cleanup")
-	}
+	check.Equal(t, "runs after the test's cleanup", s.Running(), false)
 
 	r = &recorder{T: t}
 	r.run(func(tb redistest.TB) {
@@ -191,15 +189,11 @@ func TestSharedStartsWhenNeededAndClosesWithTheTests(t *testing.T) {
 			broken.Get(tb)
 		})
 		r.want(t, "fatal: broken", "log: log of the server that TestShared")
-		if !s.Running() {
-			t.Error("closed before the end of all tests")
-		}
+		check.Equal(t, "runs until the end of all tests", s.Running(), true)
 		return 7
 	}), unused, broken, used)
 	check.Equal(t, "exit code", m.Run(), 7)
-	if s.Running() {
-		t.Error("runs after the tests")
-	}
+	check.Equal(t, "runs after the tests", s.Running(), false)
 	r := &recorder{T: t}
 	r.run(func(tb redistest.TB) { used.Get(tb) })
 	r.want(t, "fatal: redistest: Get after Close")

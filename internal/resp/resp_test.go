@@ -58,9 +58,7 @@ func TestRead(t *testing.T) {
 	r := resp.NewReader(iotest.OneByteReader(strings.NewReader(stream.String())))
 	for _, m := range messages {
 		v, err := r.Read()
-		if err != nil {
-			t.Fatalf("%q: %v", m.raw, err)
-		}
+		check.Must(t, err)
 		if string(v.Raw) != m.raw || v.Kind != m.raw[0] {
 			t.Errorf("kind %q, raw %q, want %q", v.Kind, v.Raw, m.raw)
 		}
@@ -68,18 +66,14 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q is %#v, want %#v", m.raw, got, m.want)
 		}
 	}
-	if _, err := r.Read(); !errors.Is(err, io.EOF) {
-		t.Errorf("at the end: %v", err)
-	}
+	check.Error(t, "at the end", check.ErrOf(r.Read()), io.EOF)
 }
 
 func TestReadEndsWithinAMessage(t *testing.T) {
 	t.Parallel()
 	for _, m := range messages {
 		for cut := 1; cut < len(m.raw); cut++ {
-			if v, err := resp.NewReader(strings.NewReader(m.raw[:cut])).Read(); !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("%q: %v, %v; want io.ErrUnexpectedEOF", m.raw[:cut], v, err)
-			}
+			check.Error(t, m.raw[:cut], check.ErrOf(resp.NewReader(strings.NewReader(m.raw[:cut])).Read()), io.ErrUnexpectedEOF)
 		}
 	}
 }
@@ -90,9 +84,7 @@ func TestReadRefusesWhatIsNoRESP(t *testing.T) {
 		"\r\n", "hello\r\n", "$x\r\n", "$\r\n", "$-2\r\n", "$999999999999\r\n", "*1\r\n?\r\n",
 		"$1\r\nabc\r\n", "%x\r\n", "*9223372036854775807\r\n", strings.Repeat("*1\r\n", 100),
 	} {
-		if v, err := resp.NewReader(strings.NewReader(raw)).Read(); !errors.Is(err, resp.ErrProtocol) {
-			t.Errorf("%q: %v, %v; want ErrProtocol", raw, v, err)
-		}
+		check.Error(t, raw, check.ErrOf(resp.NewReader(strings.NewReader(raw)).Read()), resp.ErrProtocol)
 	}
 }
 
@@ -109,12 +101,8 @@ func TestReadRequest(t *testing.T) {
 		}
 		raw = append(raw, v.Raw...)
 	}
-	if string(raw) != stream {
-		t.Errorf("raw %q, want %q", raw, stream)
-	}
-	if _, err := r.ReadRequest(); !errors.Is(err, io.EOF) {
-		t.Errorf("at the end: %v", err)
-	}
+	check.Equal(t, "raw", string(raw), stream)
+	check.Error(t, "at the end", check.ErrOf(r.ReadRequest()), io.EOF)
 }
 
 func TestConn(t *testing.T) {
@@ -139,9 +127,7 @@ func TestConn(t *testing.T) {
 	if got, err := c.Do("SET", "k", 1, []byte("b")); got != nil || !errors.Is(err, resp.Error("ERR no")) {
 		t.Errorf("Do: %v, %v; want the server's error", got, err)
 	}
-	if got, err := c.Do("SET"); err == nil {
-		t.Errorf("Do on a closed connection: %v", got)
-	}
+	check.Equal(t, "Do on a closed connection succeeds", check.ErrOf(c.Do("SET")) == nil, false)
 }
 
 // What is read is passed on byte by byte, whatever it is.

@@ -66,23 +66,18 @@ func TestACLOfMinReplicas(t *testing.T) {
 				return drv, errors.Join(append(errs, err, resumed.Release(t.Context()))...)
 			}
 			rule := append(rule(t, name), alsoNeeded(t, client.Name, drivertest.Single)...)
-			if _, err := try(append(slices.Clone(rule), "+wait")); err != nil {
-				t.Errorf("%s, %s: %v", name, client.Name, err)
-			}
+			check.Error(t, name+", "+client.Name, check.ErrOf(try(append(slices.Clone(rule), "+wait"))))
 			server.MustCommand(t, "ACL", "LOG", "RESET")
 			drv, err := try(rule)
 			if driver.CodeOf(err) != "NOPERM" || !errors.Is(err, locker.ErrUnknownOutcome) || driver.Transient(err) {
 				t.Errorf("%s, %s: without +wait: %v; want NOPERM and an unknown outcome, which does not pass", name, client.Name, err)
 			}
-			if !slices.Contains(denied(t, server), "command wait") {
-				t.Errorf("%s, %s: the ACL log does not name WAIT", name, client.Name)
-			}
+			check.Equal(t, name+", "+client.Name+": the ACL log names WAIT", slices.Contains(denied(t, server), "command wait"), true)
 			if err := drv.Close(); err != nil { // it waits for what is taken back
 				t.Error(err)
 			}
-			if server.MustCommand(t, "EXISTS", "lock:"+client.Name+name) != int64(0) {
-				t.Errorf("%s, %s: the key stays", name, client.Name)
-			}
+			left := server.MustCommand(t, "EXISTS", "lock:"+client.Name+name)
+			check.Equal[any](t, name+", "+client.Name+": keys that stay", left, int64(0))
 		}
 	}
 }

@@ -78,17 +78,13 @@ func TestACLInACluster(t *testing.T) {
 			t.Errorf("%s: acquire of a name on the move: %v", client.Name, err)
 			continue
 		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("%s: release of a name on the move: %v", client.Name, err)
-		}
+		check.Error(t, client.Name+": release of a name on the move", lock.Release(t.Context()))
 		allow(slices.DeleteFunc(slices.Clone(full), func(w string) bool { return w == "+asking" }))
 		_, err = strategies["single"].acquire(t, all[client.Name], name)
 		if err == nil || driver.CodeOf(err) != "NOPERM" && client.Name != "rueidis" && client.Name != "valkey" { // which go in circles until its ctx ends
 			t.Errorf("%s: acquire without +asking: %v; want NOPERM", client.Name, err)
 		}
-		if !slices.Contains(denied(t, to), "command asking") {
-			t.Errorf("%s did not ask", client.Name)
-		}
+		check.Equal(t, client.Name+" asked", slices.Contains(denied(t, to), "command asking"), true)
 	}
 	check.OK(t, move.Abort(t.Context()))
 }
@@ -117,9 +113,7 @@ func TestACLBehindSentinels(t *testing.T) {
 		if drv, err = dial(t, client, "single", target); err == nil {
 			_, err = strategies["single"].acquire(t, drv, "lock:again")
 		}
-		if err == nil {
-			t.Errorf("%s: acquired without +role", client.Name)
-		}
+		check.Equal(t, client.Name+": acquired without +role", err == nil, false)
 	}
 }
 

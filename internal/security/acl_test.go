@@ -187,9 +187,7 @@ func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.S
 	done := strategies[c.strategy].run(t, drv, c.prefix, patience)
 	done.renewByHold(locker.Request{Name: c.prefix + "watched", Fenced: true})
 	check.OK(t, errors.Join(done.errs...))
-	if log := slices.DeleteFunc(denied(t, server), isNoise); len(log) > 0 {
-		t.Errorf("the server refused %q", log)
-	}
+	check.EqualSlices(t, "the server refused", slices.DeleteFunc(denied(t, server), isNoise), nil)
 	for _, fenced := range []bool{false, true} {
 		_, err := done.locks.Acquire(t.Context(), locker.Request{Name: "other:" + c.prefix, Fenced: fenced})
 		if driver.CodeOf(err) != "NOPERM" || !driver.NotExecuted(err) || errors.Is(err, locker.ErrUnknownOutcome) {
@@ -283,17 +281,11 @@ func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.
 			t.Errorf("got %v; want a waiter who hears of nothing, and no more", err)
 		}
 	case word == "+unsubscribe" && client.Name != "goredis": // the connection goes instead
-		if err != nil {
-			t.Errorf("got %v; want nothing to fail", err)
-		}
+		check.OK(t, err)
 	case word == "+client|tracking": // NewClient of rueidis or valkey-go failed
-		if err == nil || !strings.Contains(err.Error(), "NOPERM") {
-			t.Errorf("got %v; want NOPERM", err)
-		}
+		check.Contains(t, "error", fmt.Sprint(err), "NOPERM")
 	default:
-		if driver.CodeOf(err) != "NOPERM" {
-			t.Errorf("got %v; want NOPERM", err)
-		}
+		check.Equal(t, fmt.Sprintf("code of %v", err), driver.CodeOf(err), "NOPERM")
 	}
 	check.Eventually(t, fmt.Sprintf("the ACL log names %s", want), logged)
 }

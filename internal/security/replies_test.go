@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -40,12 +41,8 @@ func TestRepliesThatRepeatArguments(t *testing.T) {
 				}
 				drv := recording(client.Open(t, redistest.Start(t, redistest.Options{Args: args}).Addr()))
 				printed := everyText(t, drv)
-				if !strings.Contains(quoted(printed), "unknown command 'EVALSHA'") {
-					t.Errorf("no error says what the server refused:\n%s", printed)
-				}
-				if len(drv.tokens) < 5 {
-					t.Errorf("%d tokens were sent, want one for each hold", len(drv.tokens))
-				}
+				check.Contains(t, "what is printed", quoted(printed), "unknown command 'EVALSHA'")
+				check.AtLeast(t, "tokens that were sent", len(drv.tokens), 5)
 				for _, token := range drv.tokens {
 					if i := strings.Index(printed, token[:lease.TokenLen/2]); i >= 0 {
 						t.Fatalf("a token is printed: %q", printed[max(i-300, 0):min(i+100, len(printed))])

@@ -136,9 +136,7 @@ func TestTextsAreData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			usual, _ := record(t, s, "lock:", "one", "why")
-			if len(usual) < 6 {
-				t.Errorf("%d scripts were run", len(usual))
-			}
+			check.AtLeast(t, "scripts that were run", len(usual), 6)
 			for digest, source := range usual {
 				if sum := sha1.Sum([]byte(source)); hex.EncodeToString(sum[:]) != digest {
 					t.Errorf("the digest %s is of another source", digest)
@@ -158,9 +156,7 @@ func TestTextsAreData(t *testing.T) {
 					for _, suffix := range suffixes {
 						delete(keys, text+suffix)
 					}
-					if len(keys) > 0 {
-						t.Errorf("other keys: %q", slices.Collect(maps.Keys(keys)))
-					}
+					check.EqualSlices(t, "other keys", slices.Collect(maps.Keys(keys)), nil)
 				})
 			}
 		})

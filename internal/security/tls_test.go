@@ -71,9 +71,7 @@ func TestTLSRefused(t *testing.T) {
 				if !tc.judge(err) || errors.Is(err, locker.ErrNotAcquired) {
 					t.Errorf("acquire: %v", err)
 				}
-				if ctx.Err() != nil {
-					t.Errorf("acquire: it took %v", patience)
-				}
+				check.Error(t, "acquire: it took long", ctx.Err())
 				ctx, cancel = context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				if _, err := drv.Subscribe(ctx, "channel"); !tc.judge(err) || ctx.Err() != nil {
