@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,9 +40,7 @@ func TestPauses(t *testing.T) {
 		})
 		match(t, err)
 		for i, want := range []int{1, 2, 4, 1, 2} {
-			if got := began[i+1].Sub(ended[i]); got != time.Duration(want)*time.Second {
-				t.Errorf("pause %d is %v, want %ds", i, got, want)
-			}
+			check.Equal(t, fmt.Sprint("pause ", i), began[i+1].Sub(ended[i]), time.Duration(want)*time.Second)
 		}
 	})
 }
@@ -58,9 +57,7 @@ func TestLeaseIsLost(t *testing.T) {
 		}})
 		term := a.leads()
 		l.Forget(name)
-		if next := a.leads(); next <= term {
-			t.Errorf("term %d after %d", next, term)
-		}
+		check.AtLeast(t, "next term", a.leads(), term+1)
 		match(t, <-causes, locker.ErrLost)
 		match(t, <-ends, locker.ErrLost)
 		a.stop()
@@ -146,4 +143,26 @@ func TestInvalid(t *testing.T) {
 	match(t, leader.Run(nil, l, leader.Config{Name: name, Lead: lead}), locker.ErrInvalid) //nolint:staticcheck // a nil ctx is refused
 	unfenced := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return nil, errors.ErrUnsupported })
 	match(t, leader.Run(t.Context(), unfenced, leader.Config{Name: name, Lead: lead}), errors.ErrUnsupported)
+}
+
+// It yields changes, at the interval and when the lease ends, and ends with a loop that is left.
+func TestObserve(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		l := lockertest.New()
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: 2500 * time.Millisecond, Note: "a", Fenced: true}))
+		start, seen := time.Now(), []leader.Leader{}
+		for now, err := range leader.Observe(t.Context(), l, name, time.Second) {
+			match(t, err)
+			if seen = append(seen, now); now == (leader.Leader{}) {
+				break
+			}
+			match(t, lock.Renew(t.Context(), 0))
+		}
+		if took := time.Since(start); took < 2500*time.Millisecond || took > 2600*time.Millisecond || len(seen) != 2 || seen[0] != (leader.Leader{Note: "a", Term: 1}) {
+			t.Errorf("saw %+v, the end of the lease after %v", seen, took)
+		}
+		for _, err := range leader.Observe(t.Context(), locker.Func(l.Acquire), name, 0) {
+			match(t, err, errors.ErrUnsupported)
+		}
+	})
 }

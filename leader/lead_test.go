@@ -59,9 +59,7 @@ func TestLeadReturns(t *testing.T) {
 				free(t, l)
 			},
 		})
-		if !errors.Is(err, tc.want) {
-			t.Errorf("Run: %v, want %v", err, tc.want)
-		}
+		check.Error(t, "Run", err, tc.want)
 		if calls != len(tc.returns) || ends != calls {
 			t.Errorf("Lead was called %d times, and OnEnd %d times, want %d", calls, ends, len(tc.returns))
 		}
@@ -79,9 +77,7 @@ func free(t *testing.T, l locker.Locker) {
 	t.Helper()
 	state, err := locker.Inspect(t.Context(), l, name)
 	match(t, err)
-	if state.Held {
-		t.Errorf("the state is %+v, want that nobody holds", state)
-	}
+	check.Equal(t, "held", state.Held, false)
 }
 
 // A panic of Lead, and a Goexit, step down and continue in the caller of Run.
@@ -164,9 +160,7 @@ func TestLeadIgnoresItsContext(t *testing.T) {
 		ends := make(chan error, 1)
 		onEnd := func(_ int64, err error) { ends <- err }
 		a := run(t, wrap(l), leader.Config{TTL: ttl, StopTimeout: timeout, OnEnd: onEnd, Lead: func(ctx context.Context, _ int64) error {
-			if n := running.Add(1); n != 1 {
-				t.Errorf("Lead runs %d times at once", n)
-			}
+			check.Equal(t, "Leads at once", running.Add(1), 1)
 			defer running.Add(-1)
 			if calls.Add(1) > 1 {
 				<-ctx.Done()
@@ -182,9 +176,7 @@ func TestLeadIgnoresItsContext(t *testing.T) {
 		ended := time.Now()
 		match(t, a.result(), leader.ErrLeadRunning)
 		match(t, <-ends, leader.ErrLeadRunning)
-		if took := time.Since(ended); took < timeout || took > timeout+ttl {
-			t.Errorf("Run returned after %v, want %v", took, timeout)
-		}
+		check.Within(t, "time until Run returned", time.Since(ended), timeout, timeout+ttl)
 		a.isLeader(0)
 		next := b.leads()
 		if took := time.Since(ended); took > timeout+ttl+time.Second || next <= term {
@@ -200,9 +192,7 @@ func TestLeadIgnoresItsContext(t *testing.T) {
 		time.Sleep(time.Second) //nolint:forbidigo // fake time
 		b.stop()
 		match(t, b.result())
-		if last := a.leads(); last <= next {
-			t.Errorf("term %d after %d", last, next)
-		}
+		check.AtLeast(t, "last term", a.leads(), next+1)
 		a.stop()
 		match(t, a.result())
 	})
@@ -226,9 +216,7 @@ func TestLeadReturnsAtLast(t *testing.T) {
 		close(release)
 		returned := time.Now()
 		b.leads()
-		if took := time.Since(returned); took > 5*time.Second {
-			t.Errorf("the next leader began after %v", took)
-		}
+		check.AtMost(t, "time until the next leader began", time.Since(returned), 5*time.Second)
 		b.stop()
 		match(t, b.result())
 	})

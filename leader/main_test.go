@@ -17,6 +17,8 @@ func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
 
 const name = "job"
 
+var match = check.Is
+
 // wrap puts waiting and renewal around a strategy.
 func wrap(strategy locker.Locker) locker.Locker {
 	return locker.Must(holdfast.Wrap(strategy, holdfast.Config{}))
@@ -101,10 +103,4 @@ func (r *runner) isLeader(want int64) {
 	if err := r.IsLeader(r.t.Context()); (err == nil) != leads || err != nil && !errors.Is(err, leader.ErrNotLeader) {
 		r.t.Errorf("IsLeader: %v, but Term says %t", err, leads)
 	}
-}
-
-// match checks that err matches all of want, or that it is nil if there are none.
-func match(t *testing.T, err error, want ...error) {
-	t.Helper()
-	check.Error(t, "error", err, want...)
 }

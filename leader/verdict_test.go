@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
 func TestAfterTerm(t *testing.T) {
@@ -46,14 +48,7 @@ func TestAfterTerm(t *testing.T) {
 	}, func(t *testing.T, tc test) {
 		got := afterTerm(tc.outcome)
 		check.Equal(t, "again", got.again, tc.again)
-		if len(tc.want) == 0 && got.err != nil {
-			t.Errorf("error %v, want none", got.err)
-		}
-		for _, want := range tc.want {
-			if !errors.Is(got.err, want) {
-				t.Errorf("error %v, want one that matches %v", got.err, want)
-			}
-		}
+		check.Error(t, "error", got.err, tc.want...)
 	})
 }
 
@@ -145,5 +140,17 @@ func TestView(t *testing.T) {
 				t.Errorf("look %d: yields %t, %+v; want %t, %+v", i, got, v.leader, l.yield, l.want)
 			}
 		}
+	})
+}
+
+// A term ends by the clock, also if nothing has noticed that yet: a process that was frozen may
+// run other goroutines first when it wakes up.
+func TestTermEndsByTheClock(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		lock := locker.Must(lockertest.New().Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Minute, Fenced: true}))
+		unnoticed := &term{lock: lock, ctx: t.Context()}
+		check.Equal(t, "leads at the beginning", unnoticed.leads(), true)
+		time.Sleep(time.Until(lock.Deadline())) //nolint:forbidigo // fake time
+		check.Equal(t, "leads at its Deadline", unnoticed.leads(), false)
 	})
 }
