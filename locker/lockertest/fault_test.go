@@ -25,9 +25,7 @@ func TestFailAcquire(t *testing.T) {
 	wantOp(t, err, "acquire")
 	_, err = l.Acquire(t.Context(), locker.Request{Name: "a"})
 	check.Error(t, "second", err, locker.ErrNotAcquired)
-	if state := inspect(t, l, "a"); state.Held {
-		t.Errorf("state %+v, want that a failure has no effect", state)
-	}
+	check.Equal(t, "held, after a failure", inspect(t, l, "a").Held, false)
 	lock := acquire(t, l, locker.Request{Name: "a"})
 	l.FailAcquire(errSecond)
 	_, err = locker.Resume(t.Context(), l, lock.Handle())
@@ -47,9 +45,7 @@ func TestFailNil(t *testing.T) {
 func TestExpire(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	if l.Expire("a") {
-		t.Error("Expire of a free name says that there was a hold")
-	}
+	check.Equal(t, "Expire of a free name", l.Expire("a"), false)
 	req := locker.Request{Name: "a", Mode: locker.Shared}
 	first, second, other := acquire(t, l, req), acquire(t, l, req), acquire(t, l, locker.Request{Name: "b"})
 	told := make(chan error, 1)
@@ -57,9 +53,7 @@ func TestExpire(t *testing.T) {
 		inspect(t, l, "a") // a callback may use the Locker
 		told <- err
 	})
-	if !l.Expire("a") {
-		t.Error("Expire says that there was no hold")
-	}
+	check.Equal(t, "Expire", l.Expire("a"), true)
 	check.Error(t, "AfterDone", <-told, locker.ErrLost)
 	for _, lock := range []*locker.Lock{first, second} {
 		<-lock.Done()
@@ -67,9 +61,7 @@ func TestExpire(t *testing.T) {
 		check.Error(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
 		check.Error(t, "Release", lock.Release(t.Context()), locker.ErrLost)
 	}
-	if other.Err() != nil {
-		t.Errorf("a lock of another name is lost: %v", other.Err())
-	}
+	check.Error(t, "a lock of another name", other.Err())
 	acquire(t, l, locker.Request{Name: "a"})
 }
 
@@ -88,16 +80,10 @@ func TestExpireDuringAcquire(t *testing.T) {
 func TestForget(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	if l.Forget("a") {
-		t.Error("Forget of a free name says that there was a hold")
-	}
+	check.Equal(t, "Forget of a free name", l.Forget("a"), false)
 	lock := acquire(t, l, locker.Request{Name: "a", Fenced: true})
-	if !l.Forget("a") {
-		t.Error("Forget says that there was no hold")
-	}
-	if lock.Err() != nil {
-		t.Errorf("the holder was told: %v", lock.Err())
-	}
+	check.Equal(t, "Forget", l.Forget("a"), true)
+	check.Error(t, "what the holder is told", lock.Err())
 	next := acquire(t, l, locker.Request{Name: "a", Fenced: true})
 	check.Error(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
 	check.Error(t, "Release", lock.Release(t.Context()), locker.ErrLost)
@@ -138,12 +124,8 @@ func TestUndo(t *testing.T) {
 		undo(acquire(t, l, locker.Request{Name: "a", TTL: time.Hour, Resume: old.Handle()}))
 		check.Error(t, "renewal by the old one", old.Renew(t.Context(), 0))
 		acquire(t, l, locker.Request{Name: "a", TTL: time.Minute, Resume: old.Handle()})
-		if s := inspect(t, l, "a"); s.Left != time.Hour {
-			t.Errorf("state %+v, want it held for an hour", s)
-		}
+		check.Equal(t, "left", inspect(t, l, "a").Left, time.Hour)
 		undo(acquire(t, l, locker.Request{Name: "b"}))
-		if s := inspect(t, l, "b"); s.Held {
-			t.Errorf("state %+v after an acquire was undone", s)
-		}
+		check.Equal(t, "held, after an acquire was undone", inspect(t, l, "b").Held, false)
 	})
 }

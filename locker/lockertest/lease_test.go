@@ -30,19 +30,11 @@ func TestRaiseFence(t *testing.T) {
 		}
 	}
 	release(t, lock)
-	if _, err := raise(9); !errors.Is(err, locker.ErrNotHeld) {
-		t.Errorf("raise after the release: %v, want ErrNotHeld", err)
-	}
-	if next := acquire(t, l, locker.Request{Name: "a", Fenced: true}); next.Fence() != 8 {
-		t.Errorf("fence %d after one of 7, want 8", next.Fence())
-	}
+	check.Error(t, "raise after the release", check.ErrOf(raise(9)), locker.ErrNotHeld)
+	check.Equal(t, "fence after one of 7", acquire(t, l, locker.Request{Name: "a", Fenced: true}).Fence(), 8)
 	grab(acquire(t, l, locker.Request{Name: "b"}))
-	if _, err := raise(2); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("raise where there is no fence: %v, want ErrUnsupported", err)
-	}
-	if _, err := inner.Do(t.Context(), lease.Op{Kind: 99}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("unknown operation: %v, want ErrUnsupported", err)
-	}
+	check.Error(t, "raise where there is no fence", check.ErrOf(raise(2)), errors.ErrUnsupported)
+	check.Error(t, "unknown operation", check.ErrOf(inner.Do(t.Context(), lease.Op{Kind: 99})), errors.ErrUnsupported)
 }
 
 func TestWholeMilliseconds(t *testing.T) {

@@ -15,11 +15,7 @@ import (
 
 func acquire(t *testing.T, l locker.Locker, req locker.Request) *locker.Lock {
 	t.Helper()
-	lock, err := l.Acquire(t.Context(), req)
-	if err != nil {
-		t.Fatalf("Acquire(%+v): %v", req, err)
-	}
-	return lock
+	return locker.Must(l.Acquire(t.Context(), req))
 }
 
 func release(t *testing.T, lock *locker.Lock) {
@@ -29,11 +25,7 @@ func release(t *testing.T, lock *locker.Lock) {
 
 func inspect(t *testing.T, l *lockertest.Locker, name string) locker.State {
 	t.Helper()
-	state, err := l.Inspect(t.Context(), name)
-	if err != nil {
-		t.Fatalf("Inspect(%q): %v", name, err)
-	}
-	return state
+	return locker.Must(l.Inspect(t.Context(), name))
 }
 
 func wantOp(t *testing.T, err error, op string) {
@@ -49,9 +41,7 @@ func TestZeroLockerIsReady(t *testing.T) {
 	var l lockertest.Locker
 	lock := acquire(t, &l, locker.Request{Name: "a"})
 	check.Equal(t, "TTL of a request without", lock.TTL(), locker.DefaultTTL)
-	if got := inspect(t, &l, "a").Owner; got != "" {
-		t.Errorf("stored owner %q of a request without, want none", got)
-	}
+	check.Equal(t, "stored owner of a request without", inspect(t, &l, "a").Owner, "")
 	release(t, lock)
 	check.Equal(t, "after the release", inspect(t, &l, "a"), locker.State{})
 }
@@ -79,17 +69,11 @@ func TestBadRequests(t *testing.T) {
 		l := lockertest.New()
 		l.FailAcquire(errors.New("kept for a valid request"))
 		lock, err := l.Acquire(tt.ctx, tt.req)
-		if lock != nil {
-			t.Errorf("got a Lock beside %v", err)
-		}
+		check.Equal(t, "Lock beside an error", lock, nil)
 		check.Error(t, "Acquire", err, tt.want...)
 		wantOp(t, err, "acquire")
-		if inspect(t, l, "a").Held {
-			t.Error("it holds the name")
-		}
-		if _, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); err == nil {
-			t.Error("it used up the failure that was set")
-		}
+		check.Equal(t, "held", inspect(t, l, "a").Held, false)
+		check.Equal(t, "it used up the failure that was set", check.ErrOf(l.Acquire(t.Context(), locker.Request{Name: "a"})) == nil, false)
 	})
 }
 

@@ -59,9 +59,7 @@ func TestReleaseAfterAnOutage(t *testing.T) {
 			for _, minHold := range []time.Duration{0, 30 * time.Minute} {
 				lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Hour, MinHold: minHold})
 				l.SetOutage(kind)
-				if err := release(lock); err == nil {
-					t.Fatalf("%s succeeded in an outage", name)
-				}
+				check.Equal(t, name+" succeeds in an outage", release(lock) == nil, false)
 				check.Advance(time.Minute)
 				l.SetOutage(lockertest.NoOutage)
 				state := inspect(t, l, "a")
@@ -129,9 +127,7 @@ func TestBreakAfterAnOutage(t *testing.T) {
 				l.Hold(locker.Request{Name: name})
 			}
 			l.SetOutage(lockertest.NoOutage)
-			if held := inspect(t, l, name).Held; held != (name == "b") {
-				t.Errorf("%s is held: %v", name, held)
-			}
+			check.Equal(t, name+" is held", inspect(t, l, name).Held, name == "b")
 		}
 	})
 }

@@ -31,7 +31,5 @@ func TestSemaphore(t *testing.T) {
 	}
 	check.Error(t, "Downgrade", lock.Downgrade(t.Context()), errors.ErrUnsupported)
 	check.Panics(t, nil, func() { lockertest.NewSemaphore(0) })
-	if lockertest.New().Permits() != 0 {
-		t.Error("a lock says that it is a semaphore")
-	}
+	check.Equal(t, "permits of a lock", lockertest.New().Permits(), 0)
 }

@@ -3,6 +3,7 @@ package lockertest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,9 +51,7 @@ func TestWakeUps(t *testing.T) {
 		free(l, held)
 		check.Error(t, "first waiter", <-done)
 		check.Error(t, "second waiter", <-done)
-		if took := time.Since(start); took > time.Second {
-			t.Errorf("the waiters were done after %v", took)
-		}
+		check.AtMost(t, "time until the waiters were done", time.Since(start), time.Second)
 	})
 }
 
@@ -71,9 +70,8 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 			}
 			check.Advance(250 * time.Millisecond)
 			lock, err := l.Acquire(t.Context(), reader)
-			if barred := half%20 < 10; barred != errors.Is(err, locker.ErrNotAcquired) {
-				t.Errorf("a reader after %d half seconds: %v", half, err)
-			}
+			refused := errors.Is(err, locker.ErrNotAcquired)
+			check.Equal(t, fmt.Sprintf("a reader is refused after %d half seconds", half), refused, half%20 < 10)
 			if err == nil {
 				release(t, lock)
 			} else if !errors.As(err, &held) || held.RetryAfter <= 0 {

@@ -36,12 +36,8 @@ func eachEvent(t *locktrace.Trace, f func(name string, event reflect.Value)) {
 func TestWithTrace(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	if locktrace.From(ctx) != nil {
-		t.Error("a Trace in a ctx without")
-	}
-	if locktrace.With(ctx, nil) != ctx {
-		t.Error("WithTrace of nil makes another ctx")
-	}
+	check.Equal(t, "Trace in a ctx without", locktrace.From(ctx), nil)
+	check.Equal(t, "ctx with a nil Trace", locktrace.With(ctx, nil), ctx)
 	var r recorder
 	one := locktrace.With(ctx, r.trace("1 "))
 	both := locktrace.With(locktrace.With(one, nil), r.trace("2 "))
@@ -84,16 +80,12 @@ func TestWithoutTrace(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	plain := context.WithValue(t.Context(), key{}, "value")
-	if locktrace.Without(plain) != plain {
-		t.Error("a ctx without a Trace is made another")
-	}
+	check.Equal(t, "ctx without a Trace", locktrace.Without(plain), plain)
 	traced := locktrace.With(plain, &locktrace.Trace{})
 	masked := locktrace.Without(traced)
 	if locktrace.From(masked) != nil || masked.Value(key{}) != "value" {
 		t.Errorf("Trace %v, value %v", locktrace.From(masked), masked.Value(key{}))
 	}
 	other := &locktrace.Trace{}
-	if got := locktrace.From(locktrace.With(masked, other)); got != other {
-		t.Error("a Trace after that is not the one that was given")
-	}
+	check.Equal(t, "Trace after that", locktrace.From(locktrace.With(masked, other)), other)
 }
