@@ -1,14 +1,12 @@
 package logging_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,22 +25,9 @@ import (
 var elapse, waitsFor = observetest.Elapse, observetest.WaitsFor
 
 // book keeps what is logged, a line for each record.
-type book struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
+type book struct{ check.Buffer }
 
-func (b *book) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *book) lines() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Collect(strings.SplitSeq(strings.TrimSpace(b.buf.String()), "\n"))
-}
+func (b *book) lines() []string { return strings.Split(strings.TrimSpace(b.String()), "\n") }
 
 // logger logs to b. The time is left out: it is the same in every run.
 func (b *book) logger() *slog.Logger {
@@ -67,63 +52,63 @@ func TestRecords(t *testing.T) {
 		l.Hold(locker.Request{Name: "job", Owner: "w7", Note: "nightly " + foreign, TTL: 20 * time.Second})
 	}
 	fail := func(err error) func(*lockertest.Locker) { return func(l *lockertest.Locker) { l.FailAcquire(err) } }
-	tests := []struct {
-		name   string
+	type test struct {
 		before func(*lockertest.Locker)
 		cfg    logging.Config
 		req    locker.Request
 		cancel time.Duration // when the caller gives up; 0: never
 		use    func(t *testing.T, server *lockertest.Locker, lock *locker.Lock)
 		want   []string
-	}{
-		{name: "all goes well", want: []string{""}},
-		{
-			name: "refused", before: hold, req: locker.Request{NoWait: true}, want: []string{
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"all goes well": {want: []string{""}},
+		"refused": {
+			before: hold, req: locker.Request{NoWait: true}, want: []string{
 				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
 			},
 		},
-		{
-			name: "refused by a holder whose note is no text", req: locker.Request{NoWait: true}, want: []string{
+		"refused by a holder whose note is no text": {
+			req: locker.Request{NoWait: true}, want: []string{
 				"level=DEBUG msg=\"lock contended\" lock=job mode=exclusive holder_note=\"a\uFFFDb\" lease_left=20s",
 			},
 			before: func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "job", Note: "a\xffb", TTL: 20 * time.Second}) },
 		},
-		{
-			name: "refused, owners asked for, louder", before: hold, cfg: logging.Config{ShowOwner: true, ContendedLevel: slog.LevelInfo},
+		"refused, owners asked for, louder": {
+			before: hold, cfg: logging.Config{ShowOwner: true, ContendedLevel: slog.LevelInfo},
 			req: locker.Request{NoWait: true}, want: []string{
 				`level=INFO msg="lock contended" lock=job mode=exclusive holder_owner=w7 holder_note=nightly lease_left=20s`,
 			},
 		},
-		{
-			name: "a slow wait in vain", before: hold, req: locker.Request{MaxWait: 7 * time.Second}, want: []string{
+		"a slow wait in vain": {
+			before: hold, req: locker.Request{MaxWait: 7 * time.Second}, want: []string{
 				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
 				`level=WARN msg="lock wait is slow" lock=job mode=exclusive waited=1s`,
 				`level=WARN msg="slow lock wait ended" lock=job mode=exclusive outcome=timeout waited=7s attempts=3 holder_note=nightly lease_left=13s`,
 			},
 		},
-		{
-			name: "a slow wait that was called off", before: hold, cancel: 5500 * time.Millisecond, cfg: logging.Config{SlowWait: 5 * time.Second, SlowLevel: slog.LevelInfo},
+		"a slow wait that was called off": {
+			before: hold, cancel: 5500 * time.Millisecond, cfg: logging.Config{SlowWait: 5 * time.Second, SlowLevel: slog.LevelInfo},
 			want: []string{
 				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
 				`level=INFO msg="lock wait is slow" lock=job mode=exclusive waited=5s`,
 				`level=INFO msg="slow lock wait ended" lock=job mode=exclusive outcome=cancelled waited=5.5s attempts=2 holder_note=nightly lease_left=14.5s`,
 			},
 		},
-		{
-			name: "a slow wait with success", before: hold, req: locker.Request{Mode: locker.Shared}, want: []string{
+		"a slow wait with success": {
+			before: hold, req: locker.Request{Mode: locker.Shared}, want: []string{
 				`level=DEBUG msg="lock contended" lock=job mode=shared holder_note=nightly lease_left=20s`,
 				`level=WARN msg="lock wait is slow" lock=job mode=shared waited=1s`,
 				`level=WARN msg="slow lock wait ended" lock=job mode=shared outcome=acquired waited=20.001s attempts=8 holder_note=nightly`,
 			},
 		},
-		{
-			name: "an outage is no contention, but a slow wait", before: fail(io.EOF), want: []string{
+		"an outage is no contention, but a slow wait": {
+			before: fail(io.EOF), want: []string{
 				`level=WARN msg="lock wait is slow" lock=job mode=exclusive waited=1s`,
 				`level=WARN msg="slow lock wait ended" lock=job mode=exclusive outcome=acquired waited=3s attempts=2`,
 			},
 		},
-		{
-			name: "an outage that lasts", before: func(l *lockertest.Locker) {
+		"an outage that lasts": {
+			before: func(l *lockertest.Locker) {
 				for range 3 {
 					l.FailAcquire(io.EOF)
 				}
@@ -133,36 +118,34 @@ func TestRecords(t *testing.T) {
 					`error="holdfast: acquire \"job\": EOF; gave up after 8s and 3 attempts: MaxWait passed"`,
 			},
 		},
-		{name: "an error is the caller's to log", before: fail(&driver.ServerError{Text: "WRONGTYPE x"}), want: []string{""}},
-		{
-			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) }, want: []string{
+		"an error is the caller's to log": {before: fail(&driver.ServerError{Text: "WRONGTYPE x"}), want: []string{""}},
+		"forgotten": {
+			use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) }, want: []string{
 				lost + `held=30s error_type=lost error="holdfast: lock \"job\" was lost: its Deadline passed before it was renewed"`,
 			},
 		},
-		{
-			name: "lost, then released", cfg: logging.Config{LostLevel: slog.LevelWarn},
+		"lost, then released": {
+			cfg: logging.Config{LostLevel: slog.LevelWarn},
 			use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				elapse(time.Second)
 				server.Expire("job")
 				_ = lock.Release(t.Context())
 			}, want: []string{strings.Replace(lost, "ERROR", "WARN", 1) + `held=1s error_type=lost error="holdfast: lock \"job\" was lost: expired by the test"`},
 		},
-		{
-			name: "found gone by the release", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+		"found gone by the release": {
+			use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				server.FailRelease(locker.ErrLost)
 				_ = lock.Release(t.Context())
 			}, want: []string{lost + `held=0s error_type=lost error="holdfast: release \"job\": lock was lost: its key was gone at the release (ended by Break, deleted, expired, or the server lost its data)"`},
 		},
-		{
-			name: "renewals fail, recover and fail again", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+		"renewals fail, recover and fail again": {
+			use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				for _, err := range []error{nil, io.EOF, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF), nil, nil, io.EOF} {
 					elapse(time.Second)
 					if err != nil {
 						server.FailRenew(err)
 					}
-					if got := lock.Renew(t.Context(), 0); !errors.Is(got, err) {
-						t.Errorf("Renew: %v, want %v", got, err)
-					}
+					check.Error(t, "Renew", lock.Renew(t.Context(), 0), err)
 				}
 				_, _ = lock.Renew(t.Context(), -1), lock.Release(t.Context())
 				_ = lock.Renew(t.Context(), 0)
@@ -172,14 +155,14 @@ func TestRecords(t *testing.T) {
 				failing + `left=29s error_type=eof error="holdfast: renew \"job\": EOF"`,
 			},
 		},
-		{
-			name: "a renewal that finds the lock gone", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+		"a renewal that finds the lock gone": {
+			use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				server.FailRenew(locker.ErrNotHeld)
 				_ = lock.Renew(t.Context(), 0)
 			}, want: []string{lost + `held=0s error_type=lost error="holdfast: lock \"job\" was lost: its key was gone at the renewal (ended by Break, deleted, expired, or the server lost its data)"`},
 		},
-		{
-			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+		"release of unknown outcome": {
+			use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				server.FailRelease(fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF))
 				_ = lock.Release(t.Context())
 			}, want: []string{
@@ -187,38 +170,30 @@ func TestRecords(t *testing.T) {
 					`error_type=unknown_outcome error="holdfast: release \"job\": outcome is unknown: EOF"`,
 			},
 		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				server, b := lockertest.New(), &book{}
-				if tt.before != nil {
-					tt.before(server)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				if tt.cancel > 0 {
-					time.AfterFunc(tt.cancel, cancel)
-				}
-				tt.cfg.Logger = b.logger()
-				tt.req.Name = "job"
-				lock, err := locker.Chain(server, locker.Must(logging.New(tt.cfg)), waitsFor(3*time.Second)).Acquire(ctx, tt.req)
-				switch {
-				case err != nil:
-				case tt.use != nil:
-					tt.use(t, server, lock)
-				default:
-					check.OK(t, lock.Release(t.Context()))
-				}
-				elapse(time.Hour)       // no timer is left to log
-				runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten
-				if got := b.lines(); !slices.Equal(got, tt.want) {
-					t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, tt test) {
+		server, b := lockertest.New(), &book{}
+		if tt.before != nil {
+			tt.before(server)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if tt.cancel > 0 {
+			time.AfterFunc(tt.cancel, cancel)
+		}
+		tt.cfg.Logger = b.logger()
+		tt.req.Name = "job"
+		lock, err := locker.Chain(server, locker.Must(logging.New(tt.cfg)), waitsFor(3*time.Second)).Acquire(ctx, tt.req)
+		switch {
+		case err != nil:
+		case tt.use != nil:
+			tt.use(t, server, lock)
+		default:
+			check.OK(t, lock.Release(t.Context()))
+		}
+		elapse(time.Hour)       // no timer is left to log
+		runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten
+		check.EqualSlices(t, "log", b.lines(), tt.want)
+	})
 }
 
 // A waiter in the queue learns nothing about the holder. Its wait is logged as contention all the
@@ -233,9 +208,7 @@ func TestQueued(t *testing.T) {
 		go func() { _, _ = wait.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: 10 * time.Second}) }()
 		synctest.Wait()
 		_, _ = l.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: 5 * time.Second})
-		if got, want := b.lines(), []string{`level=DEBUG msg="lock contended" lock=job mode=exclusive queued=1`}; !slices.Equal(got, want) {
-			t.Errorf("logged %q, want %q", got, want)
-		}
+		check.EqualSlices(t, "log", b.lines(), []string{`level=DEBUG msg="lock contended" lock=job mode=exclusive queued=1`})
 		synctest.Wait()
 	})
 }
@@ -317,7 +290,5 @@ func TestNodes(t *testing.T) {
 		`level=WARN msg="redlock node fails" node=1 name=north provider=go-redis address=10.0.0.1:6379 nodes=3 failing=1 error_type=eof error=EOF`,
 		`level=INFO msg="redlock node recovered" node=1 provider=go-redis address=10.0.0.1:6379 nodes=3 failing=0 failed_for=1m0s`,
 	}
-	if got := b.lines(); !slices.Equal(got, want) {
-		t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	check.EqualSlices(t, "log", b.lines(), want)
 }

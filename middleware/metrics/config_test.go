@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -45,22 +46,16 @@ func TestInstruments(t *testing.T) {
 			}
 			switch d := metric.Data.(type) {
 			case metricdata.Sum[int64]:
-				if rises := name != metrics.Holding && name != metrics.Waiting; d.IsMonotonic != rises {
-					t.Errorf("%s: monotonic %v", name, d.IsMonotonic)
-				}
+				check.Equal(t, name+" is monotonic", d.IsMonotonic, name != metrics.Holding && name != metrics.Waiting)
 			case metricdata.Histogram[float64]:
 				want := metrics.DefaultWaitBuckets()
 				if name == metrics.HoldDuration {
 					want = []float64{1, 2}
 				}
-				if !slices.Equal(d.DataPoints[0].Bounds, want) {
-					t.Errorf("%s: buckets %v, want %v", name, d.DataPoints[0].Bounds, want)
-				}
+				check.EqualSlices(t, name+": buckets", d.DataPoints[0].Bounds, want)
 			}
 		}
-		if len(data) != 9 {
-			t.Errorf("%d instruments", len(data))
-		}
+		check.Equal(t, "instruments", len(data), 9)
 	})
 }
 
@@ -88,14 +83,12 @@ func TestNoSDK(t *testing.T) {
 	l := lockertest.New()
 	plain := testing.AllocsPerRun(200, func() { cycle(t, l, locker.Request{Name: "a"}) })
 	for name, cfg := range map[string]metrics.Config{"global": {}, "noop": {MeterProvider: noop.NewMeterProvider()}, "placeholder": {MeterProvider: otel.GetMeterProvider()}} {
+		what := name + ": Trace" // made here, since the calls below count what is allocated
 		m := locker.Must(metrics.New(cfg))(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			if locktrace.From(ctx) != nil {
-				t.Errorf("%s: a Trace is installed", name)
-			}
+			check.Equal(t, what, locktrace.From(ctx), nil)
 			return l.Acquire(ctx, req)
 		}))
-		if got := testing.AllocsPerRun(200, func() { cycle(t, m, locker.Request{Name: "a"}) }) - plain; got > 0 {
-			t.Errorf("%s: %v allocations more", name, got)
-		}
+		got := testing.AllocsPerRun(200, func() { cycle(t, m, locker.Request{Name: "a"}) }) - plain
+		check.AtMost(t, name+": allocations more", got, 0)
 	}
 }

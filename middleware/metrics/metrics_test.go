@@ -92,9 +92,7 @@ func TestWaiters(t *testing.T) {
 					got = strings.Fields(line)[1]
 				}
 			}
-			if got != want {
-				t.Errorf("%s: %s waiters, want %s", when, got, want)
-			}
+			check.Equal(t, when+": waiters", got, want)
 		}
 		held := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Hour}))
 		waiting("none", "nobody has waited")

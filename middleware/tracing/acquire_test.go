@@ -126,9 +126,7 @@ func TestEvents(t *testing.T) {
 		if first.SpanKind() != trace.SpanKindInternal || first.EndTime().Sub(first.StartTime()) != 4*time.Second {
 			t.Errorf("a span of kind %v that took %v", first.SpanKind(), first.EndTime().Sub(first.StartTime()))
 		}
-		if held.Err() == nil {
-			t.Error("the first lock has not expired")
-		}
+		check.Equal(t, "the first lock has expired", held.Err() != nil, true)
 
 		r.Reset()
 		done := make(chan struct{})
@@ -273,8 +271,6 @@ func TestNoLock(t *testing.T) {
 		if lock, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); lock != none || err != nil {
 			t.Errorf("Acquire: %v, %v", lock, err)
 		}
-		if started := r.Started(); len(started) != 1 {
-			t.Errorf("%d spans", len(started))
-		}
+		check.Equal(t, "spans", len(r.Started()), 1)
 	}
 }

@@ -34,13 +34,9 @@ func TestDocs(t *testing.T) {
 			source := locker.Must(os.ReadFile(file))
 			for _, m := range named.FindAllStringSubmatch(string(source), -1) {
 				found++
-				if !strings.Contains(string(page), "`"+m[1]+"`") {
-					t.Errorf("%s names %q, which docs/observability.md does not have", file, m[1])
-				}
+				check.Contains(t, "docs/observability.md", string(page), "`"+m[1]+"`")
 			}
 		}
-		if found < 10 {
-			t.Errorf("%d names in %s", found, pattern)
-		}
+		check.AtLeast(t, "names in "+pattern, found, 10)
 	}
 }

@@ -132,9 +132,7 @@ func TestParents(t *testing.T) {
 		parent := acquisition.SpanContext()
 		if called {
 			parent = caller.SpanContext()
-			if acquisition.Parent().SpanID() != parent.SpanID() {
-				t.Error("the acquisition is not below the caller")
-			}
+			check.Equal(t, "what the acquisition is below", acquisition.Parent().SpanID(), parent.SpanID())
 		}
 		if hold.Parent().SpanID() != parent.SpanID() || hold.SpanContext().TraceID() != acquisition.SpanContext().TraceID() {
 			t.Errorf("called %v: the hold is below %v, want %v", called, hold.Parent(), parent)
@@ -211,9 +209,7 @@ func TestNotSampled(t *testing.T) {
 			return lockertest.New().Acquire(ctx, req)
 		}))
 	err := locker.Do(t.Context(), l, locker.Request{Name: "a", Note: "mine"}, func(ctx context.Context, _ *locker.Lock) error {
-		if trace.SpanContextFromContext(ctx).IsValid() {
-			t.Error("the work is below a span that nobody sees")
-		}
+		check.Equal(t, "the work is below a span that nobody sees", trace.SpanContextFromContext(ctx).IsValid(), false)
 		return nil
 	})
 	check.OK(t, err)

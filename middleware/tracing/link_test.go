@@ -10,6 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -39,41 +40,38 @@ func toward(sc trace.SpanContext) string {
 func TestNote(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", locker.MaxNameLen-len(" traceparent="+foreign)+1)
-	tests := []struct {
-		name, note string
-		cfg        tracing.Config
-		sent       bool
-	}{
-		{name: "none", sent: true},
-		{name: "the user's", note: "nightly run", sent: true},
-		{name: "the longest that fits", note: long[1:], sent: true},
-		{name: "too long", note: long},
-		{name: "the longest of all", note: strings.Repeat("n", locker.MaxNameLen)},
-		{name: "switched off", note: "nightly run", cfg: tracing.Config{NoLink: true}},
+	type test struct {
+		note string
+		cfg  tracing.Config
+		sent bool
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r, server := record(), lockertest.New()
-			locker.Must(r.middleware(tt.cfg)(server).Acquire(t.Context(), locker.Request{Name: "a", Note: tt.note}))
-			holder := r.only(t, "acquire lock").SpanContext()
-			stored, links := tt.note, []string{}
-			if tt.sent {
-				stored = strings.TrimPrefix(tt.note+" traceparent=00-"+holder.TraceID().String()+"-"+holder.SpanID().String()+"-01", " ")
-				links = []string{toward(holder)}
-			}
-			if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != stored || len(stored) > locker.MaxNameLen {
-				t.Errorf("stored note %q, %v; want %q", state.Note, err, stored)
-			}
-			r.Reset()
-			_, err := r.middleware(tracing.Config{NoLink: true})(server).Acquire(t.Context(), locker.Request{Name: "a", NoWait: true})
-			held, ok := errors.AsType[*locker.ContentionError](err)
-			if !ok || held.Note != tt.note || strings.Contains(err.Error(), "traceparent") || !errors.Is(err, locker.ErrNotAcquired) {
-				t.Errorf("refused with %v, want note %q", err, tt.note)
-			}
-			equal(t, "links", linked(r.only(t, "acquire lock")), links)
-		})
-	}
+	check.Each(t, map[string]test{
+		"none":                  {sent: true},
+		"the user's":            {note: "nightly run", sent: true},
+		"the longest that fits": {note: long[1:], sent: true},
+		"too long":              {note: long},
+		"the longest of all":    {note: strings.Repeat("n", locker.MaxNameLen)},
+		"switched off":          {note: "nightly run", cfg: tracing.Config{NoLink: true}},
+	}, func(t *testing.T, tt test) {
+		r, server := record(), lockertest.New()
+		locker.Must(r.middleware(tt.cfg)(server).Acquire(t.Context(), locker.Request{Name: "a", Note: tt.note}))
+		holder := r.only(t, "acquire lock").SpanContext()
+		stored, links := tt.note, []string{}
+		if tt.sent {
+			stored = strings.TrimPrefix(tt.note+" traceparent=00-"+holder.TraceID().String()+"-"+holder.SpanID().String()+"-01", " ")
+			links = []string{toward(holder)}
+		}
+		if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != stored || len(stored) > locker.MaxNameLen {
+			t.Errorf("stored note %q, %v; want %q", state.Note, err, stored)
+		}
+		r.Reset()
+		_, err := r.middleware(tracing.Config{NoLink: true})(server).Acquire(t.Context(), locker.Request{Name: "a", NoWait: true})
+		held, ok := errors.AsType[*locker.ContentionError](err)
+		if !ok || held.Note != tt.note || strings.Contains(err.Error(), "traceparent") || !errors.Is(err, locker.ErrNotAcquired) {
+			t.Errorf("refused with %v, want note %q", err, tt.note)
+		}
+		equal(t, "links", linked(r.only(t, "acquire lock")), links)
+	})
 }
 
 // A note that is changed keeps the trace context.
@@ -83,9 +81,7 @@ func TestNoteIsChanged(t *testing.T) {
 		r, server := record(), lockertest.New()
 		lock := locker.Must(r.middleware(cfg)(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "before"}))
 		before, _ := server.Inspect(t.Context(), "a")
-		if err := lock.SetNote(t.Context(), "after"); err != nil {
-			t.Fatalf("%s: SetNote: %v", what, err)
-		}
+		check.Error(t, what+": SetNote", lock.SetNote(t.Context(), "after"))
 		want := strings.Replace(before.Note, "before", "after", 1)
 		if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != want {
 			t.Errorf("%s: stored note %q, %v; want %q", what, state.Note, err, want)
@@ -134,9 +130,7 @@ func TestStrippedError(t *testing.T) {
 			}
 		}
 	}
-	if raw.Note != "nightly traceparent="+foreign {
-		t.Error("the strategy's error was changed")
-	}
+	check.Equal(t, "note of the strategy's error", raw.Note, "nightly traceparent="+foreign)
 }
 
 // An acquisition that meets several holders links to each once, and to at most 16.

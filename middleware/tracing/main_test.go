@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/middleware/internal/observetest"
@@ -66,16 +67,12 @@ func events(s sdktrace.ReadOnlySpan) []string {
 // want compares the attributes and the status of a span.
 func want(t *testing.T, s sdktrace.ReadOnlySpan, attrs, status string) {
 	t.Helper()
-	if got := without(text(s.Attributes())); got != attrs {
-		t.Errorf("%s has\n%s, want\n%s", s.Name(), got, attrs)
-	}
+	check.Equal(t, "attributes of "+s.Name(), without(text(s.Attributes())), attrs)
 	got := s.Status().Code.String()
 	if s.Status().Description != "" {
 		got += ": " + s.Status().Description
 	}
-	if got != status {
-		t.Errorf("%s has status %q, want %q", s.Name(), got, status)
-	}
+	check.Equal(t, "status of "+s.Name(), got, status)
 }
 
 // bubble runs f in fake time.

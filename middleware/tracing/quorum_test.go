@@ -43,15 +43,11 @@ func TestQuorum(t *testing.T) {
 		r.Reset()
 		nodes[1].Expire("job")
 		_, err = l.Acquire(t.Context(), locker.Request{Name: "job", NoWait: true})
-		if err == nil {
-			t.Error("won twice")
-		}
+		check.Equal(t, "won twice", err == nil, false)
 		refused := r.only(t, "acquire lock")
 		want(t, refused, "attempts=1 contended=true lock.mode=exclusive lock.name=job outcome=held strategy=redlock waited=0", "Unset")
 		equal(t, "links of one that was refused", linked(refused), []string{toward(won.SpanContext())})
 		check.OK(t, lock.Release(t.Context()))
-		if hold := r.only(t, "hold lock"); !strings.Contains(text(hold.Attributes()), "outcome=released") {
-			t.Errorf("the hold has %s", text(hold.Attributes()))
-		}
+		check.Contains(t, "attributes of the hold", text(r.only(t, "hold lock").Attributes()), "outcome=released")
 	})
 }

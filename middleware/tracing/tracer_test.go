@@ -65,9 +65,7 @@ func TestNoSDK(t *testing.T) {
 		for range 160 {
 			cycle(t, ctx, l)
 		}
-		if p.asked < 1 || p.asked > 11 {
-			t.Errorf("%d of 160 acquisitions asked for an SDK", p.asked)
-		}
+		check.Within(t, "acquisitions of 160 that asked for an SDK", p.asked, 1, 11)
 		r := record()
 		p.sdk = r.provider
 		for range 32 {
@@ -101,9 +99,7 @@ func TestGlobalProvider(t *testing.T) { //nolint:paralleltest // it sets what is
 		r := tracetest.NewSpanRecorder()
 		otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r)))
 		cycle(t, t.Context(), l)
-		if len(r.Ended()) != 2 {
-			t.Errorf("%d spans ended, want 2", len(r.Ended()))
-		}
+		check.Equal(t, "spans that ended", len(r.Ended()), 2)
 	}
 	otel.SetTracerProvider(noop.NewTracerProvider())
 	cycle(t, t.Context(), l)
@@ -121,8 +117,6 @@ func TestNoSDKAllocations(t *testing.T) {
 	} {
 		traced := tracing.New(cfg)(l)
 		cycle(t, ctx, traced)
-		if got := testing.AllocsPerRun(200, func() { cycle(t, ctx, traced) }) - plain; got > 0 {
-			t.Errorf("%s: %v allocations more", name, got)
-		}
+		check.AtMost(t, name+": allocations more", testing.AllocsPerRun(200, func() { cycle(t, ctx, traced) })-plain, 0)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -72,9 +73,7 @@ func TestAcquisition(t *testing.T) {
 			Outcome: telemetry.Timeout, Source: locktrace.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1, Contended: true,
 			Took: time.Minute + 4*time.Second, Waited: 4 * time.Second, GaveUp: true,
 		}
-		if r != want {
-			t.Errorf("came to %+v, want %+v", r, want)
-		}
+		check.Equal(t, "came to", r, want)
 		attempt(ctx, "node", "2")
 		wait(ctx)
 		wake(ctx)
@@ -122,50 +121,46 @@ func TestContended(t *testing.T) {
 	waits := func(i locktrace.WaitingInfo) func(context.Context) {
 		return func(ctx context.Context) { locktrace.From(ctx).Waiting(ctx, i); wake(ctx) }
 	}
-	tests := []struct {
-		name  string
+	type test struct {
 		steps []func(context.Context)
 		err   error
 		want  string // what the hook is told; "": it is not called
-	}{
-		{name: "acquired at once", steps: []func(context.Context){attempted(locktrace.AttemptInfo{})}},
-		{name: "refused, by the error alone", err: refused, want: "w7 queued 0"},
-		{
-			name: "refused, then acquired", want: "w7 queued 0", steps: []func(context.Context){
+	}
+	check.Each(t, map[string]test{
+		"acquired at once":            {steps: []func(context.Context){attempted(locktrace.AttemptInfo{})}},
+		"refused, by the error alone": {err: refused, want: "w7 queued 0"},
+		"refused, then acquired": {
+			want: "w7 queued 0", steps: []func(context.Context){
 				attempted(locktrace.AttemptInfo{Err: refused}), waits(locktrace.WaitingInfo{Err: refused}), attempted(locktrace.AttemptInfo{Err: refused}),
 				attempted(locktrace.AttemptInfo{}),
 			},
 		},
-		{name: "queued, then acquired", want: "nobody queued 2", steps: []func(context.Context){
+		"queued, then acquired": {want: "nobody queued 2", steps: []func(context.Context){
 			waits(locktrace.WaitingInfo{Queued: 2}), attempted(locktrace.AttemptInfo{}),
 		}},
-		{name: "an outage, then acquired", steps: []func(context.Context){
+		"an outage, then acquired": {steps: []func(context.Context){
 			attempted(locktrace.AttemptInfo{Err: io.EOF}), waits(locktrace.WaitingInfo{Err: io.EOF}), attempted(locktrace.AttemptInfo{}),
 		}},
-		{name: "a part refused, the whole acquired", steps: []func(context.Context){
+		"a part refused, the whole acquired": {steps: []func(context.Context){
 			attempted(locktrace.AttemptInfo{Part: true, Err: refused}), attempted(locktrace.AttemptInfo{}),
 		}},
-		{name: "called off", err: op(context.Canceled)},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var told []string
-			a, ctx := telemetry.NewObserver(telemetry.Hooks[string]{Contended: func(_ *telemetry.Acquisition[string], refusal error, queued int) {
-				who := "nobody"
-				if held := telemetry.Holder(refusal, true); held != nil {
-					who = held.Owner
-				}
-				told = append(told, fmt.Sprint(who, " queued ", queued))
-			}}).Begin(t.Context())
-			for _, step := range tt.steps {
-				step(ctx)
+		"called off": {err: op(context.Canceled)},
+	}, func(t *testing.T, tt test) {
+		var told []string
+		a, ctx := telemetry.NewObserver(telemetry.Hooks[string]{Contended: func(_ *telemetry.Acquisition[string], refusal error, queued int) {
+			who := "nobody"
+			if held := telemetry.Holder(refusal, true); held != nil {
+				who = held.Owner
 			}
-			if r := a.End(nil, tt.err); r.Contended != (tt.want != "") || strings.Join(told, "; ") != tt.want {
-				t.Errorf("contended: %t, told %q; want %q", r.Contended, told, tt.want)
-			}
-		})
-	}
+			told = append(told, fmt.Sprint(who, " queued ", queued))
+		}}).Begin(t.Context())
+		for _, step := range tt.steps {
+			step(ctx)
+		}
+		if r := a.End(nil, tt.err); r.Contended != (tt.want != "") || strings.Join(told, "; ") != tt.want {
+			t.Errorf("contended: %t, told %q; want %q", r.Contended, told, tt.want)
+		}
+	})
 }
 
 // A middleware may be around a quorum and around each of its nodes. Each acquisition gets the
@@ -184,9 +179,7 @@ func TestOneObserverNested(t *testing.T) {
 	attempt(beside, "single", "2")
 	wait(below)
 	for _, r := range []telemetry.Result{first.End(nil, nil), second.End(nil, nil)} {
-		if r.Attempts != 1 {
-			t.Errorf("an inner one came to %+v", r)
-		}
+		check.Equal(t, "attempts of an inner one", r.Attempts, 1)
 	}
 	wake(below)
 	attempt(ctx, "quorum", "1,2")

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
@@ -17,29 +18,27 @@ const valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 func TestJoinNote(t *testing.T) {
 	t.Parallel()
 	room := locker.MaxNameLen - len(" traceparent="+valid)
-	for _, tt := range []struct {
-		name, note, want string
-		ok               bool
-	}{
-		{"none", "", "traceparent=" + valid, true},
-		{"one", "nightly run", "nightly run traceparent=" + valid, true},
-		{"not UTF-8", "\xff\x00", "\xff\x00 traceparent=" + valid, true},
-		{"ends in a space", "a ", "a  traceparent=" + valid, true},
-		{"just fits", strings.Repeat("n", room), strings.Repeat("n", room) + " traceparent=" + valid, true},
-		{"too long", strings.Repeat("n", room+1), strings.Repeat("n", room+1), false},
-		{"has one already", "a traceparent=" + valid, "a traceparent=" + valid, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, ok := telemetry.JoinNote(tt.note, valid, locker.MaxNameLen)
-			if got != tt.want || ok != tt.ok || len(got) > max(locker.MaxNameLen, len(tt.note)) {
-				t.Fatalf("joined %q, %v; want %q, %v", got, ok, tt.want, tt.ok)
-			}
-			if user, found := telemetry.SplitNote(got); tt.ok && (user != tt.note || found != valid) {
-				t.Errorf("split %q, %q", user, found)
-			}
-		})
+	type test struct {
+		note, want string
+		ok         bool
 	}
+	check.Each(t, map[string]test{
+		"none":            {"", "traceparent=" + valid, true},
+		"one":             {"nightly run", "nightly run traceparent=" + valid, true},
+		"not UTF-8":       {"\xff\x00", "\xff\x00 traceparent=" + valid, true},
+		"ends in a space": {"a ", "a  traceparent=" + valid, true},
+		"just fits":       {strings.Repeat("n", room), strings.Repeat("n", room) + " traceparent=" + valid, true},
+		"too long":        {strings.Repeat("n", room+1), strings.Repeat("n", room+1), false},
+		"has one already": {"a traceparent=" + valid, "a traceparent=" + valid, false},
+	}, func(t *testing.T, tt test) {
+		got, ok := telemetry.JoinNote(tt.note, valid, locker.MaxNameLen)
+		if got != tt.want || ok != tt.ok || len(got) > max(locker.MaxNameLen, len(tt.note)) {
+			t.Fatalf("joined %q, %v; want %q, %v", got, ok, tt.want, tt.ok)
+		}
+		if user, found := telemetry.SplitNote(got); tt.ok && (user != tt.note || found != valid) {
+			t.Errorf("split %q, %q", user, found)
+		}
+	})
 }
 
 // A note that is not exactly in our form belongs to the user.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
@@ -92,18 +93,14 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%s: error.type %q, want %q", tt.name, got, tt.errorType)
 		}
 		got := [3]telemetry.Outcome{telemetry.OfAcquire(ctx, tt.err), telemetry.OfRelease(tt.err), telemetry.OfRenew(tt.err)}
-		if want := [3]telemetry.Outcome{acquired, released, renewed}; got != want {
-			t.Errorf("%s: an acquire, a release, a renewal: %s, want %s", tt.name, got, want)
-		}
+		check.Equal(t, tt.name+": an acquire, a release, a renewal", got, [3]telemetry.Outcome{acquired, released, renewed})
 	}
 	for failed, outcomes := range map[bool][]telemetry.Outcome{
 		false: {telemetry.Acquired, telemetry.Held, telemetry.Timeout, telemetry.Cancelled, telemetry.Renewed, telemetry.Released},
 		true:  {telemetry.Unknown, telemetry.Error, telemetry.Lost, telemetry.Nested},
 	} {
 		for _, o := range outcomes {
-			if o.Failed() != failed {
-				t.Errorf("%s is a failure: %t, want %t", o, o.Failed(), failed)
-			}
+			check.Equal(t, string(o)+" is a failure", o.Failed(), failed)
 		}
 	}
 }
