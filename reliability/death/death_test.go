@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
@@ -35,12 +36,8 @@ var ends = []struct {
 		end:  func(h *holder) { h.signal(syscall.SIGSTOP) },
 		after: func(t *testing.T, h *holder) {
 			h.signal(syscall.SIGCONT)
-			if got := h.tell("state"); !strings.Contains(got, "lost") {
-				t.Errorf("the holder that was frozen past its lease says %q", got)
-			}
-			if got := h.tell("release"); got != "released true" {
-				t.Errorf("its release says %q, want that the lock was lost", got)
-			}
+			check.Contains(t, "state of the holder that was frozen past its lease", h.tell("state"), "lost")
+			check.Equal(t, "its release", h.tell("release"), "released true")
 		},
 	},
 	{
@@ -80,7 +77,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 							h = start(t, client.Name, strategy, addr, t.Name(), ttl.String(), "true")
 						}
 						bare, err := workload.Strategies[strategy].Open(client.Open(t, addr))
-						must(t, err)
+						check.Must(t, err)
 						waiting := locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
 						//realtime:ok what a killed process leaves must end
 						if _, err := bare.Acquire(t.Context(), locker.Request{Name: t.Name(), TTL: ttl}); err == nil && h.tell("state") == "held" {
@@ -110,14 +107,8 @@ func next(t *testing.T, l locker.Locker, strategy string, until time.Time, last 
 	ctx, cancel := context.WithDeadline(t.Context(), until)
 	defer cancel()
 	lock, err := l.Acquire(ctx, all(strategy, t.Name(), time.Minute))
-	if err != nil {
-		t.Fatalf("not within its TTL: %v", err)
-	}
-	if lock.Fence() <= last {
-		t.Errorf("fencing token %d after %d", lock.Fence(), last)
-	}
-	if err := lock.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
+	check.Must(t, err)
+	check.AtLeast(t, "fencing token", lock.Fence(), last+1)
+	check.Error(t, "release", lock.Release(t.Context()))
 	return lock.Fence()
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -137,7 +138,7 @@ type holder struct {
 func start(t *testing.T, args ...string) *holder {
 	t.Helper()
 	h := spawn(t, "holder", args...)
-	must(t, h.isHeld(h.hear()))
+	check.Must(t, h.isHeld(h.hear()))
 	return h
 }
 
@@ -154,16 +155,16 @@ func (h *holder) isHeld(line string) (err error) {
 func spawn(t testing.TB, child string, args ...string) *holder {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	check.Must(t, err)
 	h := &holder{t: t, cmd: exec.Command(self, args...)}
 	h.cmd.Env = append(os.Environ(), childVariable+"="+child)
 	h.cmd.Stderr = os.Stderr
 	in, err := h.cmd.StdinPipe()
-	must(t, err)
+	check.Must(t, err)
 	h.in = in
 	out, err := h.cmd.StdoutPipe()
-	must(t, err)
-	must(t, h.cmd.Start())
+	check.Must(t, err)
+	check.Must(t, h.cmd.Start())
 	t.Cleanup(func() {
 		_ = h.cmd.Process.Kill()
 		_ = h.cmd.Wait()
@@ -204,14 +205,5 @@ func (h *holder) outlasts() bool {
 
 func (h *holder) signal(s os.Signal) {
 	h.t.Helper()
-	if err := h.cmd.Process.Signal(s); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(h.t, h.cmd.Process.Signal(s))
 }

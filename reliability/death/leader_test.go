@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/leader"
@@ -41,7 +42,7 @@ func TestLeaderIsSucceeded(t *testing.T) {
 						old.signal(syscall.SIGKILL)
 					}
 					bare, err := workload.Strategies[strategy].Open(client.Open(t, addr))
-					must(t, err)
+					check.Must(t, err)
 					ctx, stop := context.WithTimeout(t.Context(), ttl+slack)
 					defer stop()
 					err = leader.Run(ctx, locker.Must(holdfast.Wrap(bare, holdfast.Config{})), leader.Config{

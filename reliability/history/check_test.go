@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
@@ -111,12 +112,8 @@ func judge(t *testing.T, r history.Rules, examples []example) {
 		t.Run(strings.ReplaceAll(ex.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			res := history.Check(history.Settle(ex.s.events, 1000), r, time.Minute)
-			if res.Verdict != ex.want {
-				t.Errorf("%s: %s, want %s", res.Verdict, res.Reason, ex.want)
-			}
-			if (res.Reason != "") != (ex.want == history.Violation) {
-				t.Errorf("reason %q", res.Reason)
-			}
+			check.Equal(t, "verdict: "+res.Reason, res.Verdict, ex.want)
+			check.Equal(t, "has a reason", res.Reason != "", ex.want == history.Violation)
 		})
 	}
 }

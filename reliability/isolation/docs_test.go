@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 var update = flag.Bool("update", false, "write the table of limits in docs/reliability.md")
@@ -18,9 +20,7 @@ func TestReliabilityTable(t *testing.T) {
 	const file = "../../docs/reliability.md"
 	const begin, end = "| Fault of one process |", "\n\nThe added wait "
 	doc, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	before, rest, ok := strings.Cut(string(doc), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !ok || !ended {
@@ -30,9 +30,7 @@ func TestReliabilityTable(t *testing.T) {
 	switch {
 	case want == string(doc):
 	case *update:
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(file, []byte(want), 0o644))
 	default:
 		t.Errorf("%s does not have the limits as they are: go test ./isolation -run %s -update", file, t.Name())
 	}

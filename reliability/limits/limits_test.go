@@ -1,8 +1,13 @@
 package limits
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
@@ -19,10 +24,8 @@ func TestManyWaitForOneName(t *testing.T) {
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
 		const name = "job"
 		const n = 10_000
-		held, err := locker.Must(single.New(open(), single.Config{})).Acquire(t.Context(), locker.Request{Name: name, TTL: patience})
-		if err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
+		strategy := locker.Must(single.New(open(), single.Config{}))
+		held := locker.Must(strategy.Acquire(t.Context(), locker.Request{Name: name, TTL: patience}))
 		l := waiting(open())
 		before := measure()
 		c := gather(t, l, n, func(int) string { return name }, func(i int) bool { return i%10 != 0 })
@@ -30,16 +33,10 @@ func TestManyWaitForOneName(t *testing.T) {
 		report(t, before, n)
 		c.cancel()
 		check.Eventually(t, "all give up who are told to", func() bool { return c.gaveUp.Load() == int64(n-n/10) })
-		if got := c.acquired.Load(); got != 0 {
-			t.Errorf("%d acquired what another holds", got)
-		}
-		if err := held.Release(t.Context()); err != nil {
-			t.Errorf("Release: %v", err)
-		}
+		check.Equal(t, "who acquired what another holds", c.acquired.Load(), 0)
+		check.OK(t, held.Release(t.Context()))
 		c.wg.Wait()
-		if got := c.acquired.Load(); got != int64(n/10) {
-			t.Errorf("%d acquired it, want all who stayed, %d", got, n/10)
-		}
+		check.Equal(t, "who acquired it, of those who stayed", c.acquired.Load(), int64(n/10))
 	})
 }
 
@@ -53,10 +50,7 @@ func TestManyNamesOverOneConnection(t *testing.T) {
 		bare := locker.Must(single.New(open(), single.Config{}))
 		held := make([]*locker.Lock, n)
 		for i := range held {
-			var err error
-			if held[i], err = bare.Acquire(t.Context(), locker.Request{Name: name(i), TTL: patience}); err != nil {
-				t.Fatalf("Acquire: %v", err)
-			}
+			held[i] = locker.Must(bare.Acquire(t.Context(), locker.Request{Name: name(i), TTL: patience}))
 		}
 		l := waiting(open())
 		before := measure()
@@ -70,13 +64,39 @@ func TestManyNamesOverOneConnection(t *testing.T) {
 		})
 		report(t, before, n)
 		for _, lock := range held {
-			if err := lock.Release(t.Context()); err != nil {
-				t.Errorf("Release: %v", err)
-			}
+			check.OK(t, lock.Release(t.Context()))
 		}
 		c.wg.Wait()
-		if got := c.acquired.Load(); got != int64(n) {
-			t.Errorf("%d acquired theirs, want %d", got, n)
+		check.Equal(t, "who acquired theirs", c.acquired.Load(), int64(n))
+	})
+}
+
+// Tries that were given up on a lock that is held by another cost the server nothing for long,
+// whatever its TTL: most were refused, or were never sent. Before, each of them sent about 35
+// scripts.
+func TestAbandonedTries(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	effort.NeedFull(t)
+	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
+		const tries = 1500
+		l := locker.Must(single.New(open(), single.Config{TTL: 10 * time.Minute}))
+		holder := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "held"}))
+		before := runtime.NumGoroutine()
+		var wg sync.WaitGroup
+		for range tries {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
+				defer cancel()
+				_, err := l.Acquire(ctx, locker.Request{Name: "held", NoWait: true})
+				check.Equal(t, "got a lock that another holds", err == nil, false)
+			})
 		}
+		wg.Wait()
+		check.Eventually(t, "few goroutines are left", func() bool { return runtime.NumGoroutine() < before+100 })
+		check.Eventually(t, "less than 200 commands in a second", func() bool {
+			commands := server.Processed(t)
+			<-time.After(time.Second)
+			return server.Processed(t)-commands < 200
+		})
+		check.OK(t, holder.Release(t.Context()))
 	})
 }

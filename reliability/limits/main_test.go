@@ -52,11 +52,7 @@ func subscribed(t *testing.T, server *redistest.Server) (list []int) {
 	for line := range strings.Lines(text) {
 		for field := range strings.FieldsSeq(line) {
 			if count, ok := strings.CutPrefix(field, "sub="); ok && count != "0" {
-				n, err := strconv.Atoi(count)
-				if err != nil {
-					t.Fatalf("CLIENT LIST: %v", err)
-				}
-				list = append(list, n)
+				list = append(list, locker.Must(strconv.Atoi(count)))
 			}
 		}
 	}
@@ -111,9 +107,7 @@ func gather(t *testing.T, l locker.Locker, n int, name func(i int) string, leave
 			switch {
 			case err == nil:
 				c.acquired.Add(1)
-				if err := lock.Release(context.Background()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+				check.OK(t, lock.Release(context.Background()))
 			case leaves(i) && errors.Is(err, context.Canceled):
 				c.gaveUp.Add(1)
 			default:

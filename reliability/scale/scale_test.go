@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -79,10 +80,7 @@ func run(t *testing.T, p plan) result {
 		return locker.Chain(locker.Must(single.New(c, single.Config{Fair: p.fair})), locker.Must(retry.New(retry.Config{})))
 	}
 	req := locker.Request{Name: "job", TTL: time.Hour}
-	first, err := open(&client{server: s}).Acquire(ctx, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := locker.Must(open(&client{server: s}).Acquire(ctx, req))
 
 	acquires := make(chan acquired, p.waiters) // never full: each acquires once
 	ended := make(chan struct{}, p.waiters)
@@ -126,15 +124,11 @@ func run(t *testing.T, p plan) result {
 
 	s.counts(ctx)
 	released := time.Now()
-	if err := first.Release(ctx); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, first.Release(ctx))
 	began := released
 	if p.fair {
 		_, err := open(&client{server: s}).Acquire(ctx, locker.Request{Name: req.Name, NoWait: true})
-		if !errors.Is(err, locker.ErrNotAcquired) {
-			t.Errorf("a newcomer got %v though others wait, want ErrNotAcquired", err)
-		}
+		check.Error(t, "a newcomer, though others wait", err, locker.ErrNotAcquired)
 	}
 	want := r.alive
 	if p.handOvers > 0 {
@@ -226,39 +220,37 @@ func TestOrderAndDelay(t *testing.T) {
 		roundTrips = 4 * time.Millisecond               // for a release, a message, an acquire
 		poll       = 2500*time.Millisecond + roundTrips // until a waiter tries again, and what a woken one has
 	)
-	for name, test := range map[string]struct {
+	type test struct {
 		plan
 		most time.Duration // that a hand-over takes
-	}{
+	}
+	check.Each(t, map[string]test{
 		"all live":        {plan{}, roundTrips},
 		"strict order":    {plan{fair: true}, roundTrips},
 		"killed":          {plan{fair: true, killed: 0.5}, roundTrips},
 		"long dead":       {plan{fair: true, killedFirst: 180, deadFor: 10 * time.Second}, 2 * poll},
 		"frozen":          {plan{fair: true, frozen: 0.02}, poll},
 		"frozen, default": {plan{frozen: 0.02}, poll},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := test.plan
-			p.waiters, p.delay, p.service, p.arrivals = 200, shown.delay, shown.service, 100*time.Millisecond
-			synctest.Test(t, func(t *testing.T) {
-				r := run(t, p)
-				if len(r.holds) != r.alive {
-					t.Fatalf("%d of %d acquired the lock", len(r.holds), r.alive)
-				}
-				if most := r.quantile(1); most > test.most {
-					t.Errorf("a hand-over took %v, want at most %v", most, test.most)
-				}
-				if p.fair && r.overtakes > 0 {
-					t.Errorf("%d overtook one that had come earlier", r.overtakes)
-				}
-				if perHandOver := float64(r.sent["acquires"]+r.sent["releases"]) / float64(len(r.holds)); perHandOver > 2.1 {
-					t.Errorf("%.2f acquires and releases were sent for each hand-over, want 2", perHandOver)
-				}
-				t.Log(r)
-			})
+	}, func(t *testing.T, test test) {
+		p := test.plan
+		p.waiters, p.delay, p.service, p.arrivals = 200, shown.delay, shown.service, 100*time.Millisecond
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, p)
+			if len(r.holds) != r.alive {
+				t.Fatalf("%d of %d acquired the lock", len(r.holds), r.alive)
+			}
+			if most := r.quantile(1); most > test.most {
+				t.Errorf("a hand-over took %v, want at most %v", most, test.most)
+			}
+			if p.fair && r.overtakes > 0 {
+				t.Errorf("%d overtook one that had come earlier", r.overtakes)
+			}
+			if perHandOver := float64(r.sent["acquires"]+r.sent["releases"]) / float64(len(r.holds)); perHandOver > 2.1 {
+				t.Errorf("%.2f acquires and releases were sent for each hand-over, want 2", perHandOver)
+			}
+			t.Log(r)
 		})
-	}
+	})
 }
 
 // The more waiters are ahead, the more rarely one polls: the polls of a long queue do not fill the
@@ -285,9 +277,7 @@ func TestPollsOfALongQueue(t *testing.T) {
 			}
 			const presence, millis = 4e15, 4 // see strategies/keylock/lua/queue.lua
 			counts := time.Duration((queue.scores["~"+w.ID]-presence)/millis)*time.Millisecond - time.Duration(time.Now().UnixMilli())*time.Millisecond
-			if counts != again+3*time.Second {
-				t.Errorf("behind %d: the place counts for %v, want 3 s more than %v", ahead, counts, again)
-			}
+			check.Equal(t, fmt.Sprintf("behind %d: for how long the place counts", ahead), counts, again+3*time.Second)
 		})
 	}
 }
@@ -311,12 +301,8 @@ func TestReleaseBehindDeadWaiters(t *testing.T) {
 				queue.add(entry{float64(i + 1), id})
 				queue.add(entry{presence + until + exact, "~" + id})
 			}
-			if err := lock.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if len(queue.scores) != left {
-				t.Errorf("of %d dead waiters, %d members are left, want %d", dead, len(queue.scores), left)
-			}
+			check.Must(t, lock.Release(t.Context()))
+			check.Equal(t, fmt.Sprintf("members that are left of %d dead waiters", dead), len(queue.scores), left)
 		})
 	}
 }

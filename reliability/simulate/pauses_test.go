@@ -26,9 +26,7 @@ func TestPauses(t *testing.T) {
 		return all
 	}
 	one := draw(1, 0)
-	if !slices.Equal(one, draw(1, 0)) {
-		t.Error("a seed gives two rows of pauses")
-	}
+	check.EqualSlices(t, "pauses of a seed", one, draw(1, 0))
 	if slices.Equal(one, draw(2, 0)) || slices.Equal(one, draw(1, 1)) || slices.Equal(one[:10], one[10:]) {
 		t.Error("pauses that should differ are the same")
 	}

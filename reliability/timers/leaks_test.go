@@ -2,10 +2,12 @@ package timers
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -18,15 +20,10 @@ import (
 func TestCensusFindsWhatIsLeft(t *testing.T) {
 	acquire := func(t *testing.T, l locker.Locker) (release func()) {
 		t.Helper()
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Hour})
-		if err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Hour}))
 		lock.Done()
 		return func() {
-			if err := lock.Release(context.Background()); err != nil {
-				t.Errorf("Release: %v", err)
-			}
+			check.OK(t, lock.Release(context.Background()))
 		}
 	}
 	tests := []struct {
@@ -60,18 +57,14 @@ func TestCensusFindsWhatIsLeft(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			end := tt.leak(t)
 			left := census(t)
-			if len(left) != len(tt.want) {
-				t.Errorf("%d timers, want %d:\n%s", len(left), len(tt.want), strings.Join(left, "\n"))
-			}
+			check.Equal(t, fmt.Sprintf("timers: %q", left), len(left), len(tt.want))
 			for i, want := range tt.want[:min(len(tt.want), len(left))] {
 				if !strings.HasPrefix(left[i], "1 ") || !strings.Contains(left[i], want) {
 					t.Errorf("there is a timer of %s, want one of %s", left[i], want)
 				}
 			}
 			end()
-			if left := census(t); len(left) > 0 {
-				t.Errorf("all is ended, and left is %s", strings.Join(left, "\n"))
-			}
+			check.EqualSlices(t, "left when all is ended", census(t), nil)
 		})
 	}
 }

@@ -2,14 +2,15 @@ package timers
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -34,9 +35,7 @@ func TestNoTimerIsLeft(t *testing.T) {
 				}
 			})
 			<-time.After(time.Second) // middleware/retry keeps subscriptions, with a timer, for so long
-			if left := census(t); len(left) > 0 {
-				t.Errorf("all is closed, and there are timers left:\n%s", strings.Join(left, "\n"))
-			}
+			check.EqualSlices(t, "timers left when all is closed", census(t), nil)
 		})
 	}
 }
@@ -51,10 +50,7 @@ func useAnswering(ctx context.Context, t *testing.T, c clients.Client) {
 func useSilent(ctx context.Context, t *testing.T, c clients.Client) {
 	t.Helper()
 	s := begin(ctx, t, c)
-	heard, err := s.drvs[0].Subscribe(ctx, "heard to the end")
-	if err != nil {
-		t.Fatalf("Subscribe: %v", err)
-	}
+	heard := locker.Must(s.drvs[0].Subscribe(ctx, "heard to the end"))
 	s.together((*user).prepare)
 	s.all("freeze", (*redistest.Server).Freeze)
 	commandsFail(t, s.drvs[0])
@@ -63,9 +59,7 @@ func useSilent(ctx context.Context, t *testing.T, c clients.Client) {
 	s.all("stop", (*redistest.Server).Stop)
 	commandsFail(t, s.drvs[0])
 	s.together((*user).fails)
-	if err := heard.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	check.OK(t, heard.Close())
 }
 
 // scene is one client, with servers and users of its own.

@@ -3,23 +3,18 @@ package main
 import (
 	"testing"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
 // A hold that a client passed on can be taken by all others, until the next one is passed on.
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
-	s, err := serveStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := locker.Must(serveStore(t.TempDir()))
 	defer s.close()
 	dial := func() *storeClient {
 		t.Helper()
-		c, err := dialStore(s.addr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := locker.Must(dialStore(s.addr()))
 		t.Cleanup(func() { c.conn.Close() })
 		return c
 	}

@@ -12,21 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // lastLine matches the last line of a run.
 var lastLine = regexp.MustCompile(`(?m)^operations=(\d+) faults=(\d+) violations=(\d+) seed=(\d+)\n\z`)
 
-func number(t *testing.T, text string) int {
-	t.Helper()
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
+func number(text string) int { return locker.Must(strconv.Atoi(text)) }
 
 // needTime skips a test that runs the program if tests are to be short.
 func needTime(t *testing.T) {
@@ -46,7 +41,7 @@ func TestTorture(t *testing.T) {
 	if code != statusKept || last == nil {
 		t.Fatalf("exit status %d", code)
 	}
-	if number(t, last[1]) < 100 || number(t, last[2]) < 3 || number(t, last[3]) != 0 {
+	if number(last[1]) < 100 || number(last[2]) < 3 || number(last[3]) != 0 {
 		t.Errorf("that is no torture: %s", last[0])
 	}
 }
@@ -55,9 +50,7 @@ func TestTorture(t *testing.T) {
 func kept(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "torture-") //nolint:usetesting // it stays after a failure
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() {
 		if !t.Failed() {
 			_ = os.RemoveAll(dir)
@@ -92,23 +85,19 @@ func TestViolation(t *testing.T) {
 			code := program(t.Context(), []string{"-seconds", "150", "-first", "-seed", "7", "-on", "one server", "-strategies", kind, "-out", dir}, &out)
 			t.Log(out.String())
 			last := lastLine.FindStringSubmatch(out.String())
-			if code != statusBroken || last == nil || number(t, last[3]) == 0 || last[4] != "7" {
+			if code != statusBroken || last == nil || number(last[3]) == 0 || last[4] != "7" {
 				t.Fatalf("exit status %d", code)
 			}
 			histories, err := filepath.Glob(filepath.Join(dir, "flawed*.json"))
 			if err != nil || len(histories) == 0 {
 				t.Fatalf("no history in %s: %v", dir, err)
 			}
-			if !strings.Contains(out.String(), histories[0]) {
-				t.Error("the run does not say where the history is")
-			}
+			check.Contains(t, "output", out.String(), histories[0])
 			picture, err := os.ReadFile(strings.TrimSuffix(histories[0], ".json") + ".html")
 			if err != nil || !bytes.Contains(picture, []byte("acquire #")) {
 				t.Errorf("no picture: %v", err)
 			}
-			if code := program(t.Context(), []string{"-check", histories[0]}, &out); code != statusBroken {
-				t.Errorf("checked again: exit status %d", code)
-			}
+			check.Equal(t, "status of the check", program(t.Context(), []string{"-check", histories[0]}, &out), statusBroken)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
@@ -55,61 +56,58 @@ func TestContainment(t *testing.T) {
 	acquire := func(name string, outcome history.Outcome, call, end float64) []history.Event {
 		return []history.Event{{Name: name, Kind: history.Acquire, Outcome: outcome, Call: at(call), Return: at(end)}}
 	}
-	for _, tc := range []struct {
-		name   string
+	type test struct {
 		events []history.Event
 		want   []string // what each complaint contains
-	}{
-		{"all is well", slices.Concat(hold("a", shortLease, history.OK, 13, 14), cyclesOf(0, "a", 10, 0, 14)), nil},
-		{"a lock is lost", hold("a", shortLease, history.Lost, 7, 7), []string{"release of a"}},
-		{"a lock on the frozen server is lost", hold("struck", shortLease, history.Lost, 7, 7), nil},
-		{"one with a lease that is long enough", hold("struck", longLease, history.Lost, 7, 7), []string{"release of struck"}},
-		{"an error", acquire("a", history.Unsettled, 5, 6), []string{"acquire of a by goredis"}},
-		{"a refusal", acquire("a", history.Refused, 5, 6), []string{"acquire of a"}},
-		{"an error while clients connect", acquire("a", history.Unsettled, 0, 0.5), nil},
-		{"an error at the frozen server", acquire("struck", history.Unsettled, 5, 6), nil},
-		{"an error there before", acquire("struck", history.Unsettled, 2, 3), []string{"acquire of struck"}},
-		{"an error there long after", acquire("struck", history.Unsettled, 11, 12), []string{"acquire of struck"}},
-		{"hardly slower", slices.Concat(cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 7, 4, 14)), nil},
-		{"at half of the rate from then on", slices.Concat(cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 5.5, 4, 14)), []string{"each acquires 5.50 times a second after it"}},
-		{"slower for the time of the trouble", slices.Concat(
+	}
+	check.Each(t, map[string]test{
+		"all is well":                          {slices.Concat(hold("a", shortLease, history.OK, 13, 14), cyclesOf(0, "a", 10, 0, 14)), nil},
+		"a lock is lost":                       {hold("a", shortLease, history.Lost, 7, 7), []string{"release of a"}},
+		"a lock on the frozen server is lost":  {hold("struck", shortLease, history.Lost, 7, 7), nil},
+		"one with a lease that is long enough": {hold("struck", longLease, history.Lost, 7, 7), []string{"release of struck"}},
+		"an error":                             {acquire("a", history.Unsettled, 5, 6), []string{"acquire of a by goredis"}},
+		"a refusal":                            {acquire("a", history.Refused, 5, 6), []string{"acquire of a"}},
+		"an error while clients connect":       {acquire("a", history.Unsettled, 0, 0.5), nil},
+		"an error at the frozen server":        {acquire("struck", history.Unsettled, 5, 6), nil},
+		"an error there before":                {acquire("struck", history.Unsettled, 2, 3), []string{"acquire of struck"}},
+		"an error there long after":            {acquire("struck", history.Unsettled, 11, 12), []string{"acquire of struck"}},
+		"hardly slower":                        {slices.Concat(cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 7, 4, 14)), nil},
+		"at half of the rate from then on":     {slices.Concat(cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 5.5, 4, 14)), []string{"each acquires 5.50 times a second after it"}},
+		"slower for the time of the trouble": {slices.Concat(
 			cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 4.5, 4, 8), cyclesOf(1, "a", 10, 8, 14), cyclesOf(0, "b", 10, 0, 14),
 		), []string{"rueidis, spared: true: each acquires 4.57 times a second during the trouble, 10.00 before"}},
-		{"slower from then on", slices.Concat(cyclesOf(1, "a", 10, 0, 10), cyclesOf(1, "a", 3, 10, 14)), []string{"times a second after it, 10.00 before"}},
-		{"not at all", cyclesOf(2, "a", 10, 0, 4), []string{"redigo, spared: true: each acquires 0.00 times a second during", "after it"}},
-		{"at the frozen server", slices.Concat(cyclesOf(1, "struck", 10, 0, 4), cyclesOf(1, "struck", 10, 8, 14)), nil},
-		{"and not back when it should be", cyclesOf(1, "struck", 10, 0, 4), []string{"rueidis, spared: false: each acquires 0.00 times a second after it"}},
-		{"one client of three gets nothing", slices.Concat(
+		"slower from then on":            {slices.Concat(cyclesOf(1, "a", 10, 0, 10), cyclesOf(1, "a", 3, 10, 14)), []string{"times a second after it, 10.00 before"}},
+		"not at all":                     {cyclesOf(2, "a", 10, 0, 4), []string{"redigo, spared: true: each acquires 0.00 times a second during", "after it"}},
+		"at the frozen server":           {slices.Concat(cyclesOf(1, "struck", 10, 0, 4), cyclesOf(1, "struck", 10, 8, 14)), nil},
+		"and not back when it should be": {cyclesOf(1, "struck", 10, 0, 4), []string{"rueidis, spared: false: each acquires 0.00 times a second after it"}},
+		"one client of three gets nothing": {slices.Concat(
 			cyclesOf(1, "a", 10, 0, 14), cyclesOf(4, "b", 10, 0, 14), cyclesOf(7, "c", 10, 0, 4),
 		), nil},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			for _, machine := range []struct {
-				name  string
-				pings []history.Event
-				busy  bool
-				blind bool // it sees nothing at all
-			}{
-				{"idle", pings(0, 0.05, 0, 14), false, false},
-				{"with a server that is frozen", slices.Concat(pings(0, 0.05, 0, 14), pings(1, 0.05, 0, 4)), false, false},
-				{"busy for a while", slices.Concat(pings(0, 0.05, 0, 9), pings(0, 0.08, 9, 11), pings(0, 0.05, 11, 14)), true, false},
-				{"stopped for a while", slices.Concat(pings(0, 0.05, 0, 9), pings(0, 0.05, 12, 14)), true, true},
-			} {
-				want := slices.DeleteFunc(slices.Clone(tc.want), func(w string) bool {
-					return machine.blind || machine.busy && !strings.HasPrefix(w, "acquire of") && !strings.HasPrefix(w, "release of")
-				})
-				got, busy := c.check(slices.Concat(tc.events, machine.pings))
-				ok := len(got) == len(want) && busy == machine.busy
-				for i, w := range want {
-					ok = ok && strings.Contains(got[i], w)
-				}
-				if !ok {
-					t.Errorf("%s: %q, busy: %v; want %q", machine.name, got, busy, want)
-				}
+	}, func(t *testing.T, tc test) {
+		for _, machine := range []struct {
+			name  string
+			pings []history.Event
+			busy  bool
+			blind bool // it sees nothing at all
+		}{
+			{"idle", pings(0, 0.05, 0, 14), false, false},
+			{"with a server that is frozen", slices.Concat(pings(0, 0.05, 0, 14), pings(1, 0.05, 0, 4)), false, false},
+			{"busy for a while", slices.Concat(pings(0, 0.05, 0, 9), pings(0, 0.08, 9, 11), pings(0, 0.05, 11, 14)), true, false},
+			{"stopped for a while", slices.Concat(pings(0, 0.05, 0, 9), pings(0, 0.05, 12, 14)), true, true},
+		} {
+			want := slices.DeleteFunc(slices.Clone(tc.want), func(w string) bool {
+				return machine.blind || machine.busy && !strings.HasPrefix(w, "acquire of") && !strings.HasPrefix(w, "release of")
+			})
+			got, busy := c.check(slices.Concat(tc.events, machine.pings))
+			ok := len(got) == len(want) && busy == machine.busy
+			for i, w := range want {
+				ok = ok && strings.Contains(got[i], w)
 			}
-		})
-	}
+			if !ok {
+				t.Errorf("%s: %q, busy: %v; want %q", machine.name, got, busy, want)
+			}
+		}
+	})
 }
 
 // A pipe that is full blocks until it is not.
@@ -118,18 +116,12 @@ func TestPipe(t *testing.T) {
 	var p pipe
 	write := func() time.Duration {
 		start := time.Now()
-		if _, err := fmt.Fprintln(&p, "a line"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, check.ErrOf(fmt.Fprintln(&p, "a line")))
 		return time.Since(start)
 	}
 	write()
 	p.full.Extend(50 * time.Millisecond)
 	p.full.Extend(time.Millisecond) // which shortens nothing
-	if took := write(); took < 40*time.Millisecond {
-		t.Errorf("written within %v", took)
-	}
-	if p.full.On() {
-		t.Error("it is full still")
-	}
+	check.AtLeast(t, "time to write", write(), 40*time.Millisecond)
+	check.Equal(t, "it is full", p.full.On(), false)
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -36,11 +37,7 @@ func TestDiedOf(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]bool{"kill -9 $$": true, "kill -6 $$": false, "exit 2": false, "exit 0": false} {
 		err := exec.Command("sh", "-c", script).Run()
-		if got := diedOf(err, syscall.SIGKILL); got != want {
-			t.Errorf("%s: %v, want %v (%v)", script, got, want, err)
-		}
+		check.Equal(t, script, diedOf(err, syscall.SIGKILL), want)
 	}
-	if diedOf(fmt.Errorf("reading"), syscall.SIGKILL) {
-		t.Error("an error of another kind is no death")
-	}
+	check.Equal(t, "an error of another kind is a death", diedOf(fmt.Errorf("reading"), syscall.SIGKILL), false)
 }
