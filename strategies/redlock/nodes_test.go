@@ -61,13 +61,9 @@ func TestReenters(t *testing.T) {
 				nodes[i] = wraps{reenters{nodes[i]}}
 			}
 		}
-		if got := locker.Must(redlock.New(nodes, redlock.Config{})).Reenters(); got != want {
-			t.Errorf("%s: Reenters returned %v", what, got)
-		}
+		check.Equal(t, what, locker.Must(redlock.New(nodes, redlock.Config{})).Reenters(), want)
 	}
-	if new(redlock.Locker).Reenters() {
-		t.Error("the zero Locker is reentrant")
-	}
+	check.Equal(t, "the zero Locker is reentrant", new(redlock.Locker).Reenters(), false)
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -326,9 +326,7 @@ func TestOwner(t *testing.T) {
 		c.heldBy(fresh.Owner(), 3, "a fresh owner")
 		succeeds(t, fresh.Release(t.Context())) // it returns once a quorum is free
 		again := c.acquire(locker.Request{})
-		if again.Owner() == fresh.Owner() {
-			t.Errorf("two owners are alike")
-		}
+		check.Equal(t, "two owners are alike", again.Owner() == fresh.Owner(), false)
 		succeeds(t, again.Release(t.Context()))
 		lock := locker.Must(c.Acquire(locker.WithOwner(t.Context(), "of ctx"), locker.Request{Name: name, Note: "hello"}))
 		c.heldBy("of ctx", 3, "the owner of ctx")

@@ -3,14 +3,18 @@
 package reentrant_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
+	"github.com/holdfast-go/holdfast/strategies/internal/malformedhash"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
@@ -59,9 +63,7 @@ func TestDeadTenure(t *testing.T) {
 				b.holds(t, 0)
 				next, err := b.Acquire(t.Context(), locker.Request{Name: name, Owner: owner, Fenced: true})
 				match(t, err)
-				if next.Fence() <= first.Fence() {
-					t.Errorf("a new tenure has the fence %d, after %d", next.Fence(), first.Fence())
-				}
+				check.AtLeast(t, "fence of a new tenure", next.Fence(), first.Fence()+1)
 				if state := b.holds(t, 1); state.Note != "" || state.Owner != owner {
 					t.Errorf("state %+v", state)
 				}
@@ -80,9 +82,8 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 			b.me(t, locker.Request{TTL: 10 * time.Millisecond})
 			sleep(10 * time.Millisecond)
 		}
-		if keys, _ := b.m.HKeys(name); len(keys) > 200 {
-			t.Errorf("%d fields are stored for one live hold", len(keys))
-		}
+		keys, _ := b.m.HKeys(name)
+		check.AtMost(t, "fields for one live hold", len(keys), 200)
 		release(t, outer)
 		b.free(t)
 	})
@@ -137,5 +138,33 @@ func TestBadConfig(t *testing.T) {
 		})
 		_, err := reentrant.New(nil, reentrant.Config{})
 		match(t, err, locker.ErrInvalid)
+	})
+}
+
+// A field that is not in our form is reported at once as a key that is not a lock. The key is left
+// alone.
+func TestMalformedFields(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		lock := b.me(t, locker.Request{TTL: time.Hour, Fenced: true})
+		b.me(t, locker.Request{TTL: 2 * time.Hour, Fenced: true})
+		hash := malformedhash.Of(t, b.m, name)
+		me, you := locker.Request{Name: name, Owner: "me", Fenced: true}, locker.Request{Name: name, Owner: "you", Fenced: true}
+		ops := malformedhash.OpsOf(t, b, lock, me, you)
+		for _, field := range append(hash.Fields(), "rough", strings.Repeat("h", lease.TokenLen)) {
+			if field == "kind" || field == "owner" || field == "last" {
+				continue // any text
+			}
+			for _, value := range []string{"", "x", "nan", "99999999999999 ", strings.Repeat("9", 400)} {
+				hash.Try(t, ops, field, value)
+			}
+		}
+		hash.Restore()
+		match(t, lock.Release(t.Context()))
+
+		b.m.FlushAll()
+		b.m.HSet(name, "kind", "reentrant") // and no holder
+		if _, err := b.Acquire(t.Context(), locker.Request{Name: name}); err == nil || errors.Is(err, locker.ErrNotAcquired) {
+			t.Errorf("a hash that is ours only half: %v, want an error", err)
+		}
 	})
 }

@@ -1,7 +1,6 @@
 package reentrant_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,39 +39,26 @@ func run(t *testing.T, f func(t *testing.T, b bench)) {
 func (b bench) me(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
 	req.Name, req.Owner = name, "me"
-	lock := locker.Must(b.Acquire(t.Context(), req))
-	return lock
+	return locker.Must(b.Acquire(t.Context(), req))
 }
 
 // refusal returns the refusal of another owner.
 func (b bench) refusal(t *testing.T) *locker.ContentionError {
 	t.Helper()
-	_, err := b.Acquire(t.Context(), locker.Request{Name: name, Owner: "you"})
-	held, ok := errors.AsType[*locker.ContentionError](err)
-	if !ok || held.Owner == "" {
-		t.Fatalf("acquire by another: %v, want contention with an owner", err)
-	}
+	held := locktest.Refusal(t, check.ErrOf(b.Acquire(t.Context(), locker.Request{Name: name, Owner: "you"})))
+	check.Equal(t, "the refusal names no owner", held.Owner == "", false)
 	return held
 }
 
 // holds fails the test unless there are that many live holds.
 func (b bench) holds(t *testing.T, want int) locker.State {
 	t.Helper()
-	state, err := b.Inspect(t.Context(), name)
-	if err != nil || state.Holds != want || state.Held != (want > 0) {
-		t.Errorf("state %+v, %v; want %d holds", state, err, want)
-	}
-	if last := b.m.HGet(name, "last"); want > 0 && b.m.HGet(name, last) == "" {
-		t.Errorf("there is no hold %q, which should be the last to end", last)
-	}
-	return state
+	return locktest.Holds(t, b, b.m, name, want)
 }
 
 // free fails the test if anything is left.
 func (b bench) free(t *testing.T) {
 	t.Helper()
 	b.holds(t, 0)
-	if b.m.Exists(name) {
-		t.Error("the key is still there")
-	}
+	locktest.Gone(t, b.m, name)
 }

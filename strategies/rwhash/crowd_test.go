@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
@@ -94,8 +95,6 @@ func TestNobodyStarves(t *testing.T) {
 			check.AtMost(t, "longest time without any", c.gap[mode], crowdTurn)
 		}
 		sleep(toTry)
-		if m.Exists(name) {
-			t.Errorf("the key is still there:\n%s", m.Dump())
-		}
+		locktest.Gone(t, m, name)
 	})
 }

@@ -3,7 +3,9 @@
 package rwhash_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,9 +24,8 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 			b.read(t, locker.Request{TTL: 10 * time.Millisecond})
 			sleep(10 * time.Millisecond)
 		}
-		if keys, _ := b.m.HKeys(name); len(keys) > 100 {
-			t.Errorf("%d fields are stored for one live hold", len(keys))
-		}
+		keys, _ := b.m.HKeys(name)
+		check.AtMost(t, "fields for one live hold", len(keys), 100)
 		release(t, outer)
 		b.free(t)
 	})
@@ -59,5 +60,45 @@ func TestKeyEndsWithItsHolds(t *testing.T) {
 		}
 		sleep(time.Second)
 		b.free(t)
+	})
+}
+
+// Concurrent operations on one Lock leave nothing behind.
+func TestAllOperationsAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		for range 20 {
+			lock := b.read(t, locker.Request{Fenced: true})
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() { _ = lock.Upgrade(t.Context()) })
+				wg.Go(func() { _ = lock.Downgrade(t.Context()) })
+				wg.Go(func() { _ = lock.Renew(t.Context(), 0) })
+				wg.Go(func() { _, _ = lock.Handle(), lock.Fence() })
+				if i == 3 {
+					wg.Go(func() { match(t, lock.Release(t.Context())) })
+				}
+			}
+			wg.Wait()
+			b.free(t)
+		}
+	})
+}
+
+// An upgrade with an unknown outcome was executed, and the counter is gone since. The next upgrade
+// finds nothing to do, and the writer still gets a new token.
+func TestUpgradeOfUnknownOutcomeIsFenced(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		release(t, b.write(t, locker.Request{Fenced: true}))
+		lock := b.read(t, locker.Request{Fenced: true, TTL: time.Hour})
+		token := lock.Fence()
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		b.drv.Then(fault{Lose: true}, fault{Hang: true})
+		match(t, lock.Upgrade(ctx), locker.ErrUnknownOutcome)
+		b.m.Del(counter)
+		match(t, lock.Upgrade(t.Context()))
+		check.Equal(t, "mode", lock.Mode(), locker.Exclusive)
+		check.AtLeast(t, "token", lock.Fence(), token+1)
+		release(t, lock)
 	})
 }

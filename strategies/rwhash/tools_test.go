@@ -147,23 +147,15 @@ func noWait(req locker.Request) locker.Request {
 	return req
 }
 
-// holds fails the test unless there are that many live holds, and returns the State.
+// holds fails the test unless there are that many live holds, in that mode.
 func (b bench) holds(t *testing.T, want int, mode locker.Mode) {
 	t.Helper()
-	state, err := b.Inspect(t.Context(), name)
-	if err != nil || state.Holds != want || state.Held != (want > 0) || state.Mode != mode {
-		t.Errorf("state %+v, %v; want %d holds, %v", state, err, want, mode)
-	}
-	if last := b.m.HGet(name, "last"); want > 0 && b.m.HGet(name, last) == "" {
-		t.Errorf("there is no hold %q, which should be the last to end", last)
-	}
+	check.Equal(t, "mode", locktest.Holds(t, b, b.m, name, want).Mode, mode)
 }
 
 // free fails the test if anything is left.
 func (b bench) free(t *testing.T) {
 	t.Helper()
 	b.holds(t, 0, locker.Exclusive)
-	if b.m.Exists(name) {
-		t.Errorf("the key is still there:\n%s", b.m.Dump())
-	}
+	locktest.Gone(t, b.m, name)
 }

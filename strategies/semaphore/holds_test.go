@@ -5,9 +5,11 @@ package semaphore_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
@@ -36,9 +38,7 @@ func TestInvalid(t *testing.T) {
 			"no permits": {}, "negative": {Permits: -1}, "too many": {Permits: semaphore.MaxPermits + 1},
 			"bad TTL": {Permits: 1, TTL: -1},
 		} {
-			if _, err := semaphore.New(b.drv, cfg); !errors.Is(err, locker.ErrInvalid) {
-				t.Errorf("%s: error %v, want ErrInvalid", what, err)
-			}
+			check.Error(t, what, check.ErrOf(semaphore.New(b.drv, cfg)), locker.ErrInvalid)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -89,15 +89,11 @@ func TestResize(t *testing.T) {
 		a, c := take(t, b, locker.Request{}), take(t, b, locker.Request{Permits: 2})
 		refused(t, b, 1)
 		d := take(t, five, locker.Request{Permits: 2})
-		if s := b.state(t, 3, 0); s.Permits != 5 {
-			t.Errorf("%d permits, want 5", s.Permits)
-		}
+		check.Equal(t, "permits", b.state(t, 3, 0).Permits, 5)
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name})
 		wantLimit(t, err, 3, 5)
 		refused(t, two, 1)
-		if s := b.state(t, 3, 0); s.Permits != 2 {
-			t.Errorf("%d permits, want 2: a refused acquire sets the limit too", s.Permits)
-		}
+		check.Equal(t, "permits after a refused acquire, which sets the limit too", b.state(t, 3, 0).Permits, 2)
 		match(t, a.Renew(t.Context(), 0))
 		for _, lock := range []*locker.Lock{c, a} { // 3, then 2 are held
 			release(t, lock)
@@ -134,9 +130,7 @@ func TestForeignKeys(t *testing.T) {
 			if _, err := b.Inspect(t.Context(), name); err == nil && what != "a hold of theirs" {
 				t.Errorf("%s: no error of Inspect", what)
 			}
-			if after := b.m.Dump(); after != before {
-				t.Errorf("%s was changed from\n%sto\n%s", what, before, after)
-			}
+			check.Equal(t, what, b.m.Dump(), before)
 			b.m.Del(name)
 		}
 		lock := take(t, b, locker.Request{MinHold: locker.DefaultTTL})
@@ -195,6 +189,41 @@ func TestKeptHold(t *testing.T) {
 		sleep(20 * time.Second)
 		b.state(t, 1, 3)
 		release(t, keeper)
+		b.gone(t)
+	})
+}
+
+// A process with many waiters does not keep permits from one with a single waiter: that has its
+// turn after one hold of each other process at most.
+func TestProcessesTakeTurns(t *testing.T) {
+	run(t, 2, func(t *testing.T, b bench) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		crowd := process(b)
+		for range 20 {
+			wg.Go(func() {
+				for {
+					lock, err := crowd.Acquire(ctx, locker.Request{Name: name})
+					if err != nil {
+						return
+					}
+					sleep(50 * time.Millisecond)
+					_ = lock.Release(t.Context())
+				}
+			})
+		}
+		single := process(b)
+		for range 5 {
+			sleep(500 * time.Millisecond)
+			begin := time.Now()
+			lock := take(t, single, locker.Request{})
+			// The 20 of the crowd that came before hold for half a second in all.
+			check.AtMost(t, "wait beside a crowd", time.Since(begin), 700*time.Millisecond)
+			release(t, lock)
+		}
+		cancel()
+		wg.Wait()
+		sleep(time.Minute)
 		b.gone(t)
 	})
 }

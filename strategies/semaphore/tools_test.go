@@ -1,7 +1,6 @@
 package semaphore_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,23 +49,13 @@ func (b bench) with(cfg semaphore.Config) *semaphore.Locker {
 func take(t *testing.T, l locker.Locker, req locker.Request) *locker.Lock {
 	t.Helper()
 	req.Name = name
-	lock, err := l.Acquire(t.Context(), req)
-	if err != nil {
-		t.Fatalf("acquire %d permits: %v", req.Permits, err)
-	}
-	return lock
+	return locker.Must(l.Acquire(t.Context(), req))
 }
 
-// refused fails the test unless so many permits are refused, and returns the refusal. It leaves no
-// waiter.
-func refused(t *testing.T, l locker.Locker, permits int) *locker.ContentionError {
+// refused fails the test unless so many permits are refused. It leaves no waiter.
+func refused(t *testing.T, l locker.Locker, permits int) {
 	t.Helper()
-	lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Permits: permits, NoWait: true})
-	held, ok := errors.AsType[*locker.ContentionError](err)
-	if !ok || !errors.Is(err, locker.ErrNotAcquired) {
-		t.Fatalf("acquire %d permits: %v, %v; want contention", permits, lock, err)
-	}
-	return held
+	_ = locktest.Refusal(t, check.ErrOf(l.Acquire(t.Context(), locker.Request{Name: name, Permits: permits, NoWait: true})))
 }
 
 // state fails the test unless there are so many holds and free permits.
@@ -82,9 +71,7 @@ func (b bench) state(t *testing.T, holds, free int) locker.State {
 // gone fails the test if the key is still there.
 func (b bench) gone(t *testing.T) {
 	t.Helper()
-	if b.m.Exists(name) {
-		t.Errorf("the key is still there:\n%s", b.m.Dump())
-	}
+	locktest.Gone(t, b.m, name)
 }
 
 // process returns a Locker that waits, as a process of its own has it.

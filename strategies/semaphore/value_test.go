@@ -1,9 +1,11 @@
 package semaphore
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -13,9 +15,7 @@ func TestValue(t *testing.T) {
 	for _, want := range []hold{
 		{1, "", ""}, {3, "me", ""}, {MaxPermits, "", "why"}, {2, "a b:c", "1 2:d"}, {1, "\x00\xff", "\n"}, {7, long, long},
 	} {
-		if got := parse(newValue(want.owner, want.note, want.permits)); got != want {
-			t.Errorf("%+v became %+v", want, got)
-		}
+		check.Equal(t, "hold", parse(newValue(want.owner, want.note, want.permits)), want)
 	}
 	token := lease.NewToken()
 	for _, value := range []string{
@@ -23,8 +23,6 @@ func TestValue(t *testing.T) {
 		token + " 01 0:", token + " 1 00:", token + " 1000000001 0:", token + "  1 0:", "x 1 0:", token + "x 1 0:",
 		token + " 1 0:" + long + "x", token + " 1 1025:" + long + "x",
 	} {
-		if got := parse(value); got != (hold{}) {
-			t.Errorf("%.60q was read as %+v", value, got)
-		}
+		check.Equal(t, fmt.Sprintf("%.60q", value), parse(value), hold{})
 	}
 }

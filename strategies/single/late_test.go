@@ -1,9 +1,13 @@
+//realtime:ok each test runs in a bubble, by run of tools_test.go
+
 package single_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,5 +103,73 @@ func TestTTLThatCannotBeHeld(t *testing.T) {
 		}
 		check.Equal(t, "commands", b.drv.Sent(), 0)
 		check.OK(t, b.acquire(t, locker.Request{TTL: 3 * time.Millisecond}).Release(t.Context()))
+	})
+}
+
+// Contract 9: neither a shorter renewal nor one of unknown outcome changes the lease.
+func TestRenew(t *testing.T) {
+	run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
+		lock := b.acquire(t, locker.Request{TTL: 10 * time.Second, Fenced: true})
+		deadline := lock.Deadline()
+
+		check.OK(t, lock.Renew(t.Context(), time.Second))
+		if !lock.Deadline().Equal(deadline) || b.m.TTL(name) != 10*time.Second {
+			t.Errorf("a shorter renew left Deadline %v and TTL %v", lock.Deadline(), b.m.TTL(name))
+		}
+
+		b.drv.Then(fault{Hang: true}, fault{Hang: true}, fault{Hang: true})
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		err := lock.Renew(ctx, 0)
+		check.Is(t, err, context.DeadlineExceeded)
+		only(t, err, locker.ErrUnknownOutcome, locker.ErrNotHeld)
+		if !lock.Deadline().Equal(deadline) || lock.Err() != nil {
+			t.Errorf("a renew of unknown outcome left Deadline %v, error %v", lock.Deadline(), lock.Err())
+		}
+
+		b.drv.Then(fault{Lose: true})
+		check.OK(t, lock.Renew(t.Context(), 0))
+		check.AtLeast(t, "time until the Deadline", time.Until(lock.Deadline()), 9800*time.Millisecond)
+	})
+}
+
+// meanwhile is a driver that calls a function before the next script is sent.
+type meanwhile struct {
+	driver.Driver
+	before func()
+}
+
+func (m *meanwhile) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	if before := m.before; before != nil {
+		m.before = nil
+		before()
+	}
+	return m.Driver.Eval(ctx, s, keys, args)
+}
+
+// A renewal that is sent with the value from before a change of the note loses no lock, except one
+// that is gone.
+func TestNoteBesideRenewal(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		drv := &meanwhile{Driver: b.drv}
+		l := locker.Must(single.New(drv, single.Config{}))
+		for name, lost := range map[string]bool{"noted": false, "gone": true} {
+			lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
+			drv.before = func() {
+				check.OK(t, lock.SetNote(t.Context(), "new"))
+				if lost {
+					b.m.Del(name)
+				}
+			}
+			until := lock.Deadline()
+			sleep(time.Second)
+			err := lock.Hold().Renew(t.Context())
+			if errors.Is(err, locker.ErrLost) != lost || (err != nil) != lost {
+				t.Errorf("%s: the renewal returned %v", name, err)
+			}
+			check.Equal(t, name+": the lock was renewed", lock.Deadline().After(until), !lost)
+			_ = lock.Release(t.Context())
+		}
+		check.Equal(t, "keys that are left", strings.Join(b.m.Keys(), " "), "")
 	})
 }

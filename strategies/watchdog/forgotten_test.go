@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,31 +21,6 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
-
-// records is a slog.Handler that keeps the records as lines.
-type records struct {
-	slog.Handler
-	mu    *sync.Mutex
-	lines *strings.Builder
-}
-
-func newRecords() records {
-	r := records{mu: new(sync.Mutex), lines: new(strings.Builder)}
-	r.Handler = slog.NewTextHandler(r.lines, nil)
-	return r
-}
-
-func (r records) Handle(ctx context.Context, record slog.Record) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.Handler.Handle(ctx, record)
-}
-
-func (r records) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lines.String()
-}
 
 // use acquires a lock and returns what f does.
 //
@@ -82,9 +56,10 @@ func TestForgottenLockExpires(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, order %v", what, order), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					server, log := lockertest.New(), newRecords()
+					server, log := lockertest.New(), new(check.Buffer)
 					chain := []locker.Middleware{locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{}))}
-					l := locker.Chain(server, chain[order[0]], chain[order[1]], locker.Must(logging.New(logging.Config{Logger: slog.New(log)})))
+					logs := locker.Must(logging.New(logging.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}))
+					l := locker.Chain(server, chain[order[0]], chain[order[1]], logs)
 					ctx, at := renewals(t)
 					kept := use(t, ctx, l, tt.use)
 					for range 10 {

@@ -61,6 +61,28 @@ func Refusal(t *testing.T, err error) *locker.ContentionError {
 	return held
 }
 
+// Holds fails the test unless the lock that a hash keeps has that many live holds, and knows the last
+// to end. It returns the lock's State.
+func Holds(t *testing.T, l locker.Inspector, m *memredis.Server, name string, want int) locker.State {
+	t.Helper()
+	state, err := l.Inspect(t.Context(), name)
+	if err != nil || state.Holds != want || state.Held != (want > 0) {
+		t.Errorf("state %+v, %v; want %d holds", state, err, want)
+	}
+	if last := m.HGet(name, "last"); want > 0 && m.HGet(name, last) == "" {
+		t.Errorf("there is no hold %q, which should be the last to end", last)
+	}
+	return state
+}
+
+// Gone fails the test if a server has a key of that name.
+func Gone(t *testing.T, m *memredis.Server, name string) {
+	t.Helper()
+	if m.Exists(name) {
+		t.Errorf("the key is still there:\n%s", m.Dump())
+	}
+}
+
 // LeaseOf returns the Lease inside lock. It sends commands even after the Lock has ended.
 func LeaseOf(lock *locker.Lock) (found lease.Lease) {
 	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
