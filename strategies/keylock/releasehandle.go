@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -16,6 +17,9 @@ func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
 }
 
 func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error {
+	if ctx == nil {
+		return driver.NilContext("ReleaseHandle ctx")
+	}
 	g := handle.Grant()
 	_, err := l.check(uncancelled(ctx), locker.Request{Name: g.Name, Mode: g.Mode, Resume: handle})
 	if err != nil {
