@@ -61,7 +61,7 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 		hidden hidden
 	}{}
 	made.hidden.grant, made.hidden.lease = g, l
-	made.hidden.tokened, _ = l.(lease.Tokened)
+	made.hidden.tokened, _ = lease.Find[lease.Tokened](l)
 	s, lock := &made.state, new(Lock)
 	s.hidden.Store(&made.hidden)
 	lock.state.Store(s)
