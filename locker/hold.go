@@ -81,10 +81,15 @@ func (l *lockState) WrapContext(wrap func(context.Context) context.Context) {
 
 // Trace implements lease.Hold.
 func (l *lockState) Trace(ctx context.Context, t *locktrace.Trace) {
+	l.addTrace(ctx, t, time.Now(), false)
+}
+
+// addTrace is Trace for a hold since start. background: it waits for no callback.
+func (l *lockState) addTrace(ctx context.Context, t *locktrace.Trace, start time.Time, background bool) {
 	if !l.valid() || t == nil || t.Renewed == nil && t.Released == nil && t.Lost == nil {
 		return
 	}
-	added := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: l.Source(), start: time.Now()}
+	added := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: l.Source(), start: start}
 	ended := l.lock()
 	if added.next = l.tracing; added.next != nil {
 		added.start = added.next.start
@@ -101,7 +106,7 @@ func (l *lockState) Trace(ctx context.Context, t *locktrace.Trace) {
 			}
 		}})
 	}
-	l.unlockAndCall(ended, false)
+	l.unlockAndCall(ended, background)
 }
 
 // Renew implements lease.Hold.

@@ -70,8 +70,9 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 		s.keepUntil = time.Now().Add(g.MinHold)
 	}
 	if t := locktrace.From(ctx); t != nil {
+		start := time.Now()
 		s.reportAcquired(ctx, t)
-		s.Trace(ctx, t)
+		s.addTrace(ctx, t, start, true)
 	}
 	return lock
 }
