@@ -43,7 +43,11 @@ func (t *tracing) each(f func(*tracing)) {
 
 // enqueueRenewed enqueues the report of a renewal with the result err. The mutex is held.
 func (l *lockState) enqueueRenewed(ttl time.Duration, err error) {
-	if l.tracing == nil {
+	wanted := false
+	for t := l.tracing; t != nil; t = t.next {
+		wanted = wanted || t.trace.Renewed != nil
+	}
+	if !wanted { // a report would cost allocations, and in the background a goroutine
 		return
 	}
 	deadline := l.grant().Deadline
