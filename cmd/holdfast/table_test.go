@@ -97,6 +97,7 @@ func TestScreen(t *testing.T) {
 		{"all", screen{locks, at, ""}, 10, 7, "02:00:42  5 locks, 6 waiting", "e"},
 		{"too many", screen{locks, at, ""}, 5, 5, "02:00:42  5 locks, 6 waiting", "... and 3 more"},
 		{"trouble", screen{locks[:1], at, "no answer"}, 10, 4, "02:00:42  1 lock, 0 waiting", "a"},
+		{"trouble of two lines", screen{locks[:1], at, "no master\nno answer"}, 10, 4, "02:00:42  1 lock, 0 waiting", "a"},
 		{"nothing", screen{nil, at, ""}, 10, 1, "02:00:42  0 locks, 0 waiting", "02:00:42"},
 		{"no answer", screen{trouble: "no answer"}, 10, 2, "no answer yet", "no answer"},
 		{"one line", screen{locks, at, ""}, 0, 1, "02:00:42  5 locks, 6 waiting", "02:00:42"},
@@ -104,6 +105,9 @@ func TestScreen(t *testing.T) {
 		lines := tt.screen.lines(tt.most)
 		if len(lines) != tt.want || lines[0] != tt.first || !strings.HasPrefix(lines[len(lines)-1], tt.end) {
 			t.Errorf("%s: %q", tt.name, lines)
+		}
+		if strings.Contains(strings.Join(lines, ""), "\n") {
+			t.Errorf("%s: %q has more lines than it says", tt.name, lines)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (s screen) lines(most int) []string {
 		lines[0] = "no answer yet"
 	}
 	if s.trouble != "" {
-		lines = append(lines, s.trouble)
+		lines = append(lines, strings.ReplaceAll(s.trouble, "\n", "; ")) // joined errors have lines
 	}
 	if len(s.locks) > 0 {
 		lines = append(lines, strings.Split(strings.TrimSuffix(table(s.locks, s.at), "\n"), "\n")...)
