@@ -2,7 +2,6 @@ package goredis
 
 import (
 	"fmt"
-	"net"
 	"reflect"
 	"strings"
 
@@ -58,7 +57,7 @@ func address(client redis.UniversalClient) string {
 	switch c := client.(type) {
 	case *redis.Client:
 		o := c.Options()
-		if _, _, err := net.SplitHostPort(o.Addr); err == nil || o.Network == "unix" { // else Sentinels have the address
+		if strings.Contains(o.Addr, ":") || o.Network == "unix" { // else Sentinels have the address
 			return o.Addr
 		}
 	case *redis.ClusterClient:
