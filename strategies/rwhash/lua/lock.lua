@@ -14,7 +14,8 @@
 local longest_turn = 500 -- ms
 
 -- parse_turn(digits, now) returns a time at which something of a turn begins or ends, ms. One that is
--- too far ahead was stored before the clock was set back: it is 0.
+-- too far ahead was stored before the clock was set back: it is 0, and counts again once it is near,
+-- for one more turn.
 local function parse_turn(digits, now)
   local at = parse_digits(digits)
   return at <= now + longest_turn and at or 0
