@@ -89,11 +89,12 @@ func (l *Lock) Err() error { return l.load().Err() }
 func (l *Lock) Done() <-chan struct{} { return l.load().Done() }
 
 // AfterDone arranges for f to be called once, with the error of Err, when the lock ends. If the
-// lock has ended, AfterDone calls f itself. If Release, Renew, Upgrade or Downgrade ends the lock,
-// f runs in their caller's goroutine, before a release is sent; if a callback of the same lock is
-// running when one of the other three finds the lock lost, f does not wait for it and runs in a
-// goroutine of its own. Otherwise f runs in a goroutine for this lock alone: an f that blocks
-// delays no other lock. AfterDone takes no goroutine while the lock is held.
+// lock has ended, AfterDone calls f itself. If Release, Renew, SetNote, Upgrade or Downgrade ends
+// the lock, f runs in their caller's goroutine, before a release is sent; if a callback of the same
+// lock is running when one of the other four finds the lock lost, f does not wait for it and runs in
+// a goroutine of its own. Otherwise, also if one of them finds the Deadline passed, f runs in a
+// goroutine for this lock alone: an f that blocks delays no other lock. AfterDone takes no goroutine
+// while the lock is held.
 //
 // If f panics, the other callbacks still run and the release is still sent; then the panic
 // continues in the goroutine that called f. stop removes f, and reports whether f will never run
@@ -129,8 +130,8 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 // Renew extends the lease to ttl from now, or to TTL if ttl is zero. It never shortens a lease and
 // never revives one: after Done it sends nothing. ctx bounds the call.
 //
-// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the
-// client's.
+// Errors: ErrLost, ErrReleased, ErrUnknownOutcome and ErrNotReplicated (the Deadline stays as it was),
+// ErrInvalid, the client's.
 func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	s := l.load()
 	op := lease.Op{Kind: lease.OpRenew, TTL: cmp.Or(ttl, s.grant().TTL)}

@@ -25,9 +25,9 @@ type Locker interface {
 	// Acquire returns a held lock or an error, never both. A bare strategy makes one attempt;
 	// middleware/retry adds waiting. ctx bounds the call, never the hold.
 	//
-	// Errors: ErrNotAcquired (held by another), ErrUnknownOutcome, ErrInvalid, ErrClosed,
-	// ErrNotHeld (Request.Resume), errors.ErrUnsupported, ctx's own, and the client's; each in one
-	// *OpError.
+	// Errors: ErrNotAcquired (held by another), ErrNested, ErrMaxWait, ErrUnknownOutcome, ErrLost (the
+	// answer came after the Deadline), ErrNotReplicated, ErrInvalid, ErrClosed, ErrNotHeld
+	// (Request.Resume), errors.ErrUnsupported, ctx's own, and the client's; each in one *OpError.
 	Acquire(ctx context.Context, req Request) (*Lock, error)
 }
 
@@ -54,7 +54,7 @@ func As[T any](l Locker) (found T, ok bool) {
 	return found, false
 }
 
-// maxWrapped is the maximum number of Lockers in an As.
+// maxWrapped is the number of Lockers that As looks at, at most.
 const maxWrapped = 1000
 
 // Middleware wraps a Locker: it adds waiting, tracing or renewal.

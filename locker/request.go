@@ -37,7 +37,7 @@ type Request struct {
 	// fraction is dropped). Zero: the strategy's default (30 s).
 	TTL time.Duration
 	// MinHold is the minimum time for the name to stay taken, from the acquire on, even if the lock
-	// is released earlier: 1 ms to 24 days, and at most a nonzero TTL. A Release ends the hold as
+	// is released earlier: 1 ms to 24 days, and at most TTL, if that is set. A Release ends the hold as
 	// always, but nobody, not even the same Owner, can acquire the lock until MinHold has passed.
 	// So a job of 20 ms runs once per tick on replicas with different clocks. See "Minimum hold" in
 	// the package comment. With a zero TTL the lease lasts for the longer one of the strategy's
@@ -157,10 +157,10 @@ func validateTTL(what string, ttl time.Duration) error {
 	return nil
 }
 
-// WithOwner returns a ctx for acquires of every name by owner, unless the Request has an Owner. It
-// is for reentrant locks: acquires of one owner re-enter, from any goroutine or process. An empty
-// owner removes the one of ctx. If ctx carries holds of another owner, a new call chain begins: its
-// acquires wait for these holds, and do not fail with [ErrNested].
+// WithOwner returns a copy of ctx. Acquires under it are made by owner, whatever the name, unless the
+// Request has an Owner. It is for reentrant locks: acquires of one owner re-enter, from any goroutine
+// or process. An empty owner removes the one of ctx. If ctx carries holds of another owner, a new
+// call chain begins: its acquires wait for these holds, and do not fail with [ErrNested].
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return lease.WithOwner(ctx, "", owner)
 }

@@ -46,9 +46,9 @@ type lockState struct {
 // atomic.Pointer hides them: printers of unexported fields, as in test frameworks, follow all other
 // pointers and interfaces.
 type hidden struct {
-	grant   lease.Grant // MinHold is keepUntil's; Name and TTL never change, and need no mutex
+	grant   lease.Grant // without MinHold: see keepUntil; Name and TTL never change, and need no mutex
 	lease   lease.Lease
-	tokened lease.Tokened // the strategy's Lease, if its token changes; nil: it is grant.Token
+	tokened lease.Tokened // the strategy's Lease, if its token changes; nil: it is grant.Token; never changes
 }
 
 func (l *lockState) grant() *lease.Grant { return &l.hidden.Load().grant }

@@ -22,7 +22,7 @@ type Driver interface {
 	Eval(ctx context.Context, s *Script, keys, args []string) (Reply, error)
 	// EvalAcked is Eval followed by WAIT (https://redis.io/docs/latest/commands/wait/) on the same
 	// connection and in the same round trip. It executes the script at most once. It returns as
-	// soon as replicas replicas have acknowledged the script's writes, or timeout has passed; acked
+	// soon as that many replicas have acknowledged the script's writes, or timeout has passed; acked
 	// is how many have. replicas is at least one. timeout is in whole milliseconds, at least one.
 	//
 	// WAIT covers only the writes of its own connection. If the script wrote nothing, acked says
@@ -94,8 +94,8 @@ const (
 	// DeliveryPlain is by PUBLISH. Its number of receivers cannot be relied on: in a cluster it
 	// counts the subscribers at one node.
 	DeliveryPlain Delivery = iota
-	// DeliveryCounted is by PUBLISH to the one server, for scripts and subscriptions: its number of
-	// receivers is 0 if nobody listens.
+	// DeliveryCounted is by PUBLISH at the only server, which also has the subscriptions: its number
+	// of receivers is 0 if nobody listens.
 	DeliveryCounted
 	// DeliverySharded is by SPUBLISH: only the nodes of the channel's slot get the message
 	// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). The number of receivers is 0

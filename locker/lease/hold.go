@@ -11,8 +11,8 @@ import (
 // it, and it may grow. It is printed and logged as the Lock is, without the token. The Holds of one
 // Lock are equal (==).
 //
-// Strategies and middleware keep the Hold beyond the acquire, and not the Lock. A Hold does not
-// keep the Lock from being garbage-collected, so [Hold.Forgotten] can notice it.
+// Strategies and middleware that need a lock beyond its acquire keep the Hold, and not the Lock. A
+// Hold does not keep the Lock from being garbage-collected, so [Hold.Forgotten] can notice it.
 //
 // Wrap, WrapContext and Trace are for middleware before it returns the Lock, by one goroutine at a
 // time.

@@ -82,7 +82,7 @@ type Others int
 
 // The values of Others.
 const (
-	OthersUnknown Others = iota // nothing
+	OthersUnknown Others = iota // not reported
 	OthersNone                  // nobody else waits, or Op.Waiter is ahead of them
 	OthersWoken                 // one of them has been woken
 )
@@ -123,8 +123,8 @@ type Queueing interface {
 }
 
 // Reentrant is a Locker that may grant a held lock again to its owner (Request.Owner). Then a
-// request does not queue behind waiters for its own owner, and middleware/handover does not hand
-// its locks over.
+// request does not queue behind those that wait for a lock of its own owner, and
+// middleware/handover does not hand its locks over.
 type Reentrant interface {
 	// Reenters reports whether the Locker re-enters.
 	Reenters() bool
@@ -149,8 +149,8 @@ type Tokened interface {
 // Explained is implemented by a Lease that stands for another Lock.
 type Explained interface {
 	Lease
-	// Loss returns the *locker.LostError of the other Lock, or nil if none is known. The Lock of
-	// this Lease ends with it too if its lease has run out.
+	// Loss returns the *locker.LostError of the other Lock, or nil if none is known. At its Deadline
+	// the Lock of this Lease ends with this error.
 	Loss() error
 }
 
@@ -161,7 +161,7 @@ type Counted interface {
 	Permits() int
 }
 
-// maxWrapped is the maximum number of Leases in a Find.
+// maxWrapped is the number of Leases that Find looks at, at most.
 const maxWrapped = 1000
 
 // Find returns the first T among l and the Leases in it. It ends after 1,000 Leases, in case one

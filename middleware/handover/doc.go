@@ -68,6 +68,6 @@
 //
 // With n waiting processes, each waits for about n times Config.Tenure.
 //
-// If a callback of a request in the line blocks, such as Trace.Waiting or Trace.Woken, it keeps the
-// lock once this is handed over to its request.
+// If a callback of a request in the line blocks, such as Trace.Waiting or Trace.Woken, and the lock is
+// handed over to that request, the lock stays taken until the callback returns.
 package handover

@@ -19,9 +19,9 @@
 //
 // If the strategy keeps a queue of waiters at the server (ContentionError.Queue), the process has
 // one place in it for each name, and a release wakes one process. The first waiter then polls only
-// after ContentionError.RetryAfter (2 s, or the end of the lease if sooner), under three conditions:
-// it has its place and a subscription, the holder is not another library's, and Config.Policy is not
-// set.
+// after ContentionError.RetryAfter, under three conditions: it has its place and a subscription, the
+// holder is not another library's, and Config.Policy is not set. RetryAfter is 2 s at the head of the
+// server's queue, or the rest of the lease if shorter, and up to 60 s far behind.
 //
 // Unless the strategy's order is strict (ContentionError.Fair), an acquire at the server begins a
 // turn of this process. A turn lasts for 1 ms, and for up to 3 ms while a waiter from its beginning
@@ -42,8 +42,8 @@
 //     (see below). If the strategy itself orders readers and writers (ContentionError.Ordered, as
 //     rwhash does), shared and exclusive requests have separate queues, and the strategy decides
 //     between the two first waiters.
-//   - If the strategy is reentrant ([lease.Reentrant]), a nested acquire does not queue behind waiters
-//     for its own lock. A request with an owner ([locker.Request], [locker.WithOwner]) makes an
+//   - If the strategy is reentrant ([lease.Reentrant]), a nested acquire does not queue behind those
+//     that wait for its owner's lock. A request with an owner ([locker.Request], [locker.WithOwner]) makes an
 //     attempt at once when its owner is known to hold the lock: from a refusal of anyone in the
 //     queue, or from an acquire of this process while others waited. If the owner is not known to
 //     hold it when the request enters, the first waiter asks: 250 ms after its latest answer, at once

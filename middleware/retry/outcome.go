@@ -38,8 +38,8 @@ func (o outcome) owner() string {
 	return o.held.Owner
 }
 
-// leaseEnd returns the end of the holder's lease unless renewed; zero: unknown.
-func (o outcome) leaseEnd() time.Time {
+// retryAt returns the time by which to try again, by the refusal's RetryAfter; zero: unknown.
+func (o outcome) retryAt() time.Time {
 	if o.held == nil || o.held.RetryAfter <= 0 {
 		return time.Time{}
 	}

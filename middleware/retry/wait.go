@@ -154,7 +154,7 @@ func (a *acquisition) sleepUntilClose(d time.Duration) {
 // or of the lease.
 func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	at, by = a.pollAt, locktrace.ByBackoff
-	if end := a.last.leaseEnd(); !end.IsZero() && (end.Before(at) || a.pollsRarely()) {
+	if end := a.last.retryAt(); !end.IsZero() && (end.Before(at) || a.pollsRarely()) {
 		at = end
 		// else the lock is free and kept for another waiter
 		if held := a.last.held; held.RetryAfter >= held.Left && (held.Left > 0 || !held.Queue) {

@@ -29,7 +29,7 @@ func (d *rueidisDriver) outcome(ctx context.Context, res rueidis.RedisResult, cl
 
 func (d *rueidisDriver) unanswered(ctx context.Context, err error, closing bool) error {
 	notSent := adapter.DialFailed(err) || errors.Is(err, rueidis.ErrNoSlot)
-	if refusal, ok := rueidis.IsRedisErr(err); ok { // no answer to the command, but to the client's introducing itself
+	if refusal, ok := rueidis.IsRedisErr(err); ok { // an answer to the client's handshake, not to the command
 		notSent = true
 		err = adapter.NewServerError(refusal.Error(), refusal)
 	}

@@ -31,7 +31,7 @@ func (d *valkeyDriver) outcome(ctx context.Context, res valkey.ValkeyResult, clo
 
 func (d *valkeyDriver) unanswered(ctx context.Context, err error, closing bool) error {
 	notSent := adapter.DialFailed(err) || errors.Is(err, valkey.ErrNoSlot)
-	if refusal, ok := valkey.IsValkeyErr(err); ok { // no answer to the command, but to the client's introducing itself
+	if refusal, ok := valkey.IsValkeyErr(err); ok { // an answer to the client's handshake, not to the command
 		notSent = true
 		err = adapter.NewServerError(refusal.Error(), refusal)
 	}

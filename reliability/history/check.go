@@ -92,7 +92,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	limit := r.strictLimit(events, timeout)
 	verdict := porcupine.CheckOperationsTimeout(model, strict, limit)
 	if (verdict == porcupine.Illegal || verdict == porcupine.Unknown && limit != timeout) && markDoubts(events, all, r) {
-		// The answers about certain holds must still be right.
+		// The answers about the holds not in doubt must still be right.
 		verdict = porcupine.CheckOperationsTimeout(model, operations(events, all, r), timeout)
 		res.Verdict = Loss
 		res.Losses = max(1, lost(events, all, r))

@@ -88,8 +88,8 @@ type Event struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Settle returns one event for each ID, in the order of the calls. A client with a pending call has
-// died: at the time at, its call ends unsettled and its holds are abandoned.
+// Settle returns one event for each ID, in the order of the calls. At the time at, each pending call
+// ends unsettled, since its client has died, and each hold without an end is abandoned.
 func Settle(events []Event, at int64) []Event {
 	last := map[string]int{}
 	var out []Event

@@ -34,7 +34,8 @@ func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func
 // endHolds ends the holds of those values. It raises the fencing token first if the holders are
 // readers: later readers would otherwise share it.
 func (l *Locker) endHolds(ctx context.Context, name string, state locker.State, values []string) error {
-	raised, ended := state.Fence == 0 || state.Mode != locker.Shared, 0
+	raised := state.Fence == 0 || state.Mode != locker.Shared // true also if none is needed
+	ended := 0
 	for i, value := range values {
 		err := locker.ContextErr(ctx)
 		h := l.foundHold(name, value, 0)

@@ -15,7 +15,7 @@
 //     hold is released.
 //  4. It cleans up in the background behind an abandoned acquire of unknown outcome: it runs Release,
 //     or UndoResume, until nothing can be left. Late replies shorten that.
-//  5. It waits for a release for at most two AttemptTimeouts, whatever the context, and then goes
+//  5. It waits for a release for at most Config.ReleaseTimeout, whatever the context, and then goes
 //     on in the background.
 //  6. It sends the renewals of many locks in one round trip, if the driver can.
 //  7. With Config.MinReplicas it has so many replicas acknowledge each acquire, resume, renewal and

@@ -16,7 +16,8 @@ import (
 //
 //   - enqueue(queue, id, delivery, waited, patience, left), for a refused attempt;
 //   - leave_place(queue, id, delivery, next), for a successful one;
-//   - kept_for(queue, channel, id, fair): the waiter with a right to the free lock;
+//   - kept_for(queue, channel, id, fair, waited): for how long a free lock is kept for another waiter,
+//     ms; nil: id may have it;
 //   - wake(queue, channel, own), for a release, and its two halves, wake_all and wake_first.
 //
 // delivery is the driver.Delivery to the waiter.

@@ -96,7 +96,7 @@ func uncancelled(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// giveBack ends, in the background, an existing hold.
+// giveBack ends, in the background, a hold that exists or existed.
 func (h *keyHold) giveBack(value string, op lease.Op) {
 	sends := h.unanswered
 	if sends == nil || !time.Now().Before(h.openUntil) {

@@ -96,7 +96,7 @@ func readConversions(reply driver.Reply) (int64, error) {
 	return n, nil
 }
 
-// holderReply is a holder in a reply. The zero next is behind the last item of it.
+// holderReply is a holder in a reply.
 type holderReply struct {
 	owner, note string
 	left        int64 // ms; negative: unknown

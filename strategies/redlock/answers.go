@@ -20,7 +20,7 @@ type nodeAnswers struct {
 	done    int
 	pending int          // nodes without an answer
 	refused []error      // answers, not failures: held by another, or no longer held
-	absent  []*NodeError // failing nodes, refusing since they no longer hold the lock
+	absent  []*NodeError // nodes that failed before, and no longer hold the lock
 	failed  []*NodeError // nodes with a failure or without an answer
 }
 

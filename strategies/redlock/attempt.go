@@ -32,7 +32,7 @@ type quorumAttempt struct {
 	grace      *time.Timer // bounds the wait for missing answers
 	callerLeft bool        // before it was decided
 	undoing    int         // node locks being released
-	// closed by signalCleanedUp; nil: the attempt has not failed
+	// closed once the answering nodes hold nothing of a failed attempt; nil: it has not failed
 	cleanedUp chan struct{}
 }
 

@@ -177,7 +177,8 @@ func (a *quorumAttempt) undo(s *slot) {
 }
 
 // signalCleanedUp closes cleanedUp when every undo has returned and, if the caller left, no acquire
-// is in flight. The mutex is held.
+// is in flight: the process may exit then, since the nodes' own clean-up has begun. The mutex is
+// held.
 func (a *quorumAttempt) signalCleanedUp() {
 	if a.cleanedUp != nil && !isClosed(a.cleanedUp) && a.undoing == 0 && (!a.callerLeft || a.inFlight == 0) {
 		close(a.cleanedUp)

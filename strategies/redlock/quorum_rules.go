@@ -19,10 +19,10 @@ type nodeView struct {
 
 	asking  bool      // an acquire is in flight
 	queued  bool      // the acquire waits for earlier calls of the node; nothing was sent
-	askedAt time.Time // when the last acquire with the benefit of the doubt was sent
+	askedAt time.Time // when the last acquire was sent that mayCount takes for a success
 	err     error     // why there is no node lock, or why its counter was not raised
 
-	takenOver bool // the node denied a node lock that a Handle names
+	takenOver bool // the node answered that it does not hold the node lock named by a Handle
 	// when a node lock named by a Handle expired locally, maybe taken over before; zero: none
 	expired time.Time
 }

@@ -49,7 +49,7 @@ type quorumState struct {
 	deadline       time.Time   // of the quorum, as last promised
 	lock           lease.Hold  // nil until there is one
 	alarm          *time.Timer // runs if the quorum ends before deadline
-	viewed         quorumView  // the result of view; reused, since a cycle needs twenty
+	viewed         quorumView  // the result of view; reused: an acquire with its release makes twenty
 	unreportedLoss error       // unlock ends the Lock with it
 	keepUntil      time.Time   // until when releases of node locks leave the name taken; zero: they do not
 	note           string      // as it is now; at first req's

@@ -35,7 +35,7 @@ const (
 // Commands of urgent calls ([driver.Urgent]) go before others.
 type Pipeline struct {
 	client   Client
-	commands atomic.Int32 // with a waiting caller
+	commands atomic.Int32 // whose callers still wait
 	expiries Expiries
 
 	mu             sync.Mutex

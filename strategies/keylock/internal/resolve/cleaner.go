@@ -46,10 +46,10 @@ type cleaner struct {
 	known       residueQueue // of holds known to be there
 	first       residueQueue // of first tries
 	again       residueQueue // of tries within the budget
-	silent      residueQueue // of unanswered last tries
+	silent      residueQueue // of residues whose last try got no answer
 	failedKnown residueQueue // of holds known to be there, after a failed try
 
-	// In this order: a known hold waits for no possible one, and a silent server delays no other.
+	// In this order: known holds go before possible ones, and a silent server delays no other.
 	lanes [3]lane
 }
 
