@@ -31,12 +31,11 @@ func TestLateAcquireEndsWithTheTTL(t *testing.T) {
 	})
 }
 
-// A caller that is cancelled at any moment returns soon. Node locks that it has, or gets later, are
-// released.
+// A cancelled caller returns soon, at any moment. Node locks acquired before or later are released.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, fenced := range []bool{false, true} {
-		for at := 5 * ms; at < 40*ms; at += 10 * ms { // without a token the quorum is there then
+		for at := 5 * ms; at < 40*ms; at += 10 * ms { // at 40 ms the quorum is reached without a token
 			t.Run(fmt.Sprint(at, fenced), func(t *testing.T) {
 				inMemory(t, 5, redlock.Config{Quorum: 4}, func(t *testing.T, c *cluster) {
 					for i, n := range c.n {
@@ -76,8 +75,8 @@ func TestPlainNodesAreReleased(t *testing.T) {
 	})
 }
 
-// A failed attempt returns once its node locks are undone, so that a process that exits then leaves
-// none. If a node hangs meanwhile, it returns after AttemptTimeout.
+// A failed attempt returns when its node locks are undone: a process exiting then leaves none. If a
+// node hangs meanwhile, it returns after AttemptTimeout.
 func TestLosingAttemptWaitsForItsCleanUp(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: 500 * ms}, func(t *testing.T, c *cluster) {
 		for i, n := range c.n {
@@ -94,7 +93,7 @@ func TestLosingAttemptWaitsForItsCleanUp(t *testing.T) {
 	})
 }
 
-// A Trace gets each node's attempt and that of the quorum, and the events of one lock.
+// A Trace gets the attempts of each node and of the quorum, and the events of one lock.
 func TestTrace(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		var mu sync.Mutex
@@ -131,8 +130,8 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// If another holds a node, the acquire is refused at once, whatever an earlier attempt has in
-// flight there.
+// If another holds a node, the acquire is refused at once, even beside an earlier attempt in flight
+// there.
 func TestAnotherRefusesAtOnce(t *testing.T) {
 	inMemory(t, 2, redlock.Config{Quorum: 2}, func(t *testing.T, c *cluster) {
 		first := c.n[0].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
@@ -148,7 +147,7 @@ func TestAnotherRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// A node is not asked while the release of the hold before is in flight there, for up to 20 ms: it
+// For up to 20 ms a node is not asked while the release of the previous hold is in flight there: it
 // would refuse.
 func TestOwnReleaseIsAwaited(t *testing.T) {
 	type test struct{ release, asked time.Duration }
@@ -179,8 +178,8 @@ func TestOwnReleaseIsAwaited(t *testing.T) {
 	})
 }
 
-// An attempt that waits for calls of an earlier one ends at once if its caller leaves, and so does
-// the wait of a lock that is released meanwhile.
+// An attempt waiting for an earlier one's calls ends at once if its caller leaves. So does the wait
+// of a lock released meanwhile.
 func TestWaitForEarlierTryEnds(t *testing.T) {
 	tests := map[string]bool{"the caller leaves": true, "the lock is released": false}
 	eachInMemory(t, 3, redlock.Config{AttemptTimeout: 5 * time.Second}, tests, func(t *testing.T, c *cluster, leaves bool) {
@@ -205,7 +204,7 @@ func TestWaitForEarlierTryEnds(t *testing.T) {
 	})
 }
 
-// A node that answers nothing is not asked without end, while the others are a quorum.
+// A silent node gets a bounded number of acquires while the others are a quorum.
 func TestHungNodeIsNotAskedWithoutEnd(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: 100 * ms}, func(t *testing.T, c *cluster) {
 		c.n[1].freeze()
@@ -222,8 +221,8 @@ func TestHungNodeIsNotAskedWithoutEnd(t *testing.T) {
 	})
 }
 
-// All nodes were late once, as on a busy machine: their calls are still unanswered. The next
-// attempts get the locks as soon as the nodes answer.
+// All nodes were late once, as on a busy machine, and calls are still unanswered. The next attempts
+// get the locks as soon as the nodes answer.
 func TestNodesThatWereLateAreAsked(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
 		for _, n := range c.n {

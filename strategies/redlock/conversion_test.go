@@ -14,13 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// If too few nodes for a quorum support conversions, the lock stays as it is, also where a node was
-// converted, or has not answered the acquire yet.
+// If too few nodes for a quorum support conversions, the lock stays as it is, even if a node was
+// converted or has not answered the acquire yet.
 func TestUnsupportedConversions(t *testing.T) {
 	type test struct {
 		mode  locker.Mode
-		nodes int           // that convert nothing
-		late  time.Duration // the answer of node 2 to the acquire
+		nodes int           // without conversions
+		late  time.Duration // of node 2's answer to the acquire
 	}
 	eachInMemory(t, 3, redlock.Config{}, map[string]test{
 		"exclusive":                 {locker.Exclusive, 3, 0},
@@ -47,7 +47,7 @@ func TestUnsupportedConversions(t *testing.T) {
 	})
 }
 
-// A node whose lease ends before the Deadline is renewed before it is upgraded: the quorum may need
+// A node whose lease ends before the Deadline is renewed before its upgrade: the quorum may need
 // it.
 func TestUpgradeLastsUntilTheDeadline(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
@@ -64,7 +64,7 @@ func TestUpgradeLastsUntilTheDeadline(t *testing.T) {
 	})
 }
 
-// An upgrade that misses the quorum is undone where it succeeded, at once or with the next renewal.
+// An upgrade without a quorum is undone on each upgraded node, at once or with the next renewal.
 func TestMissedUpgradeIsTakenBack(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me", Mode: locker.Shared})
@@ -76,7 +76,7 @@ func TestMissedUpgradeIsTakenBack(t *testing.T) {
 		c.noneIs(locker.Exclusive)
 		check.Equal(t, "mode after an upgrade that was refused", lock.Mode(), locker.Shared)
 		asked := 0
-		c.n[0].hook(func(what string) error { // the upgrade is executed, the taking back is not
+		c.n[0].hook(func(what string) error { // executes the upgrade, not its undo
 			if asked++; what == "convert" && asked > 1 {
 				return errDown
 			}
@@ -94,8 +94,8 @@ func TestMissedUpgradeIsTakenBack(t *testing.T) {
 	})
 }
 
-// A node that an upgrade missed does not count until a renewal has upgraded it; one that a
-// downgrade missed does.
+// A node missed by an upgrade does not count until a renewal has upgraded it; a node missed by a
+// downgrade counts.
 func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me", Mode: locker.Shared})
@@ -109,7 +109,7 @@ func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 		hookAll(c.n[1:], fails(errDown, "convert"), nil)
 		match(t, lock.Downgrade(t.Context()), locker.ErrUnknownOutcome, errDown)
 		match(t, lock.Renew(t.Context(), 0))
-		synctest.Wait() // it has tried once more
+		synctest.Wait() // the renewal has tried the downgrade again
 		if lock.Mode() != locker.Shared || lock.Err() != nil {
 			t.Errorf("%v after a downgrade that missed the quorum", lock)
 		}
@@ -120,8 +120,8 @@ func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 	})
 }
 
-// Node 1 hangs when its counter is to be raised; node 2 is upgraded 10 ms after the others, and
-// makes the quorum.
+// Node 1 hangs as its counter is raised. Node 2 is upgraded 10 ms after the others, and completes
+// the quorum.
 func TestFencedUpgradeWaitsForANodeLockThatIsBeingUpgraded(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		match(t, mint(c.n[0].Locker, 100))
@@ -133,8 +133,8 @@ func TestFencedUpgradeWaitsForANodeLockThatIsBeingUpgraded(t *testing.T) {
 	})
 }
 
-// The node locks of an upgrade that was refused are shared again when it says so, also at a node
-// that is slow to upgrade: another reader shares them, and a resume finds what its Handle says.
+// When a refused upgrade returns, its node locks are shared again, even at a node slow to upgrade:
+// another reader shares them, and a resume finds what its Handle lists.
 func TestRightAfterARefusedUpgrade(t *testing.T) {
 	type test struct {
 		takes time.Duration // the conversion of node 2
@@ -158,8 +158,8 @@ func TestRightAfterARefusedUpgrade(t *testing.T) {
 	})
 }
 
-// AttemptTimeout bounds the operations: here an upgrade, with a renewal behind it. Two nodes hang
-// in conversions, and renew at once.
+// AttemptTimeout bounds an upgrade and a renewal behind it. Two nodes hang in conversions, and
+// renew at once.
 func TestUpgradeIsBoundedByAttemptTimeout(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me", Mode: locker.Shared})
@@ -176,7 +176,7 @@ func TestUpgradeIsBoundedByAttemptTimeout(t *testing.T) {
 	})
 }
 
-// An upgraded lock has a token that no writer had before.
+// The token of an upgraded lock exceeds those of all earlier writers.
 func TestUpgradeMintsAToken(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		var nodes []locker.Locker
@@ -200,6 +200,6 @@ func TestUpgradeMintsAToken(t *testing.T) {
 		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
 		match(t, beside.Release(t.Context()))
 		match(t, lock.Release(t.Context()))
-		sleep(time.Minute) // what goes on ends
+		sleep(time.Minute) // background calls end
 	})
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // independent starts servers and makes a Locker over each. In production they are masters on
-// machines that share nothing.
+// machines with nothing shared.
 func independent(n int) (servers []*miniredis.Miniredis, nodes []locker.Locker, stop func()) {
 	var stops []func()
 	for range n {
@@ -74,7 +74,7 @@ func Example() {
 	if missed, ok := errors.AsType[*redlock.QuorumError](err); ok {
 		fmt.Printf("%d of %d nodes needed; held by another: %v\n", missed.Needed, missed.Of, errors.Is(err, locker.ErrNotAcquired))
 		for _, n := range missed.Nodes {
-			if n.Name != "paris" { // which need not have answered by then
+			if n.Name != "paris" { // paris need not have answered by then
 				fmt.Println("failed:", n.Name)
 			}
 		}
@@ -90,8 +90,8 @@ func Example() {
 	// failed: rome
 }
 
-// While a team moves from one server to another, its programs lock at both: those that have not
-// moved yet are kept out, and so are those that have.
+// While a team moves from one server to another, its programs lock at both: a program on either
+// server alone is kept out.
 func Example_move() {
 	_, nodes, stop := independent(2)
 	defer stop()

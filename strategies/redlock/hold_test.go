@@ -16,16 +16,16 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// state is what became of a node between the acquire and the next operation.
+// state is a node's state between the acquire and the next operation.
 type state int
 
 const (
 	fine    state = iota
 	forgot        // it lost its data
 	stolen        // it lost its data, and another holds there now
-	refuses       // it answers with an error that is none of a lock
+	refuses       // it answers with an error unrelated to locks
 	frozen        // it answers nothing
-	never         // it refused the acquire: another held there, and holds no more
+	never         // it refused the acquire: another held there, and no longer does
 )
 
 func (s state) String() string {
@@ -46,7 +46,8 @@ func (s state) apply(n *node) {
 	}
 }
 
-// states calls f with every combination of states of n nodes where the acquire succeeded.
+// states calls f with combinations of n node states under which the acquire succeeds: with all if n
+// <= 3, else with a random sixteenth.
 func states(n, quorum int, f func(t *testing.T, all []state), t *testing.T) {
 	t.Helper()
 	kinds := []state{fine, forgot, stolen, refuses, frozen, never}
@@ -58,7 +59,7 @@ func states(n, quorum int, f func(t *testing.T, all []state), t *testing.T) {
 	})
 }
 
-// won acquires at all nodes but those whose state is never, and then brings the states about.
+// won acquires at all nodes except those in state never, and then brings the states about.
 func (c *cluster) won(all []state, req locker.Request) *locker.Lock {
 	c.t.Helper()
 	for i, s := range all {
@@ -76,8 +77,8 @@ func (c *cluster) won(all []state, req locker.Request) *locker.Lock {
 	return lock
 }
 
-// A renewal needs the quorum; it says that the lock is lost only where that is certain; with the
-// quorum, it restores the lock where it is missing, and there it counts from the next renewal.
+// A renewal needs the quorum, and reports a loss only if it is certain. With the quorum it restores
+// the lock on nodes without it; they count from the next renewal.
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ n, quorum int }{{3, 2}, {3, 3}, {5, 3}} {
@@ -137,7 +138,7 @@ func renewOnce(t *testing.T, c *cluster, all []state, quorum int, fenced bool) {
 		match(t, lock.Err(), locker.ErrLost)
 	}
 
-	// The nodes come back; what was missed is made good for.
+	// The nodes come back, and the renewal restores the missing node locks.
 	for i, s := range all {
 		c.n[i].fail(nil)
 		c.n[i].melt()
@@ -187,7 +188,7 @@ func TestLateNodeCatchesUp(t *testing.T) {
 					renewals := c.n[2].count("renew")
 					match(t, lock.Renew(t.Context(), time.Hour))
 					if fenced || what == "renewal" {
-						sleep(5 * time.Second) // what waits for node 2 has left; otherwise it is about to
+						sleep(5 * time.Second) // no call waits for node 2 any more; otherwise one is about to leave
 					}
 					close(due)
 					synctest.Wait()
@@ -206,8 +207,7 @@ func TestLateNodeCatchesUp(t *testing.T) {
 	}
 }
 
-// A renewal that misses the quorum restores the lock where it is missing: the next one has a quorum
-// with that node.
+// A renewal without a quorum restores missing node locks: the next one has a quorum with them.
 func TestRenewalThatMissesTheQuorumRestores(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		other := c.n[2].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
@@ -220,8 +220,7 @@ func TestRenewalThatMissesTheQuorumRestores(t *testing.T) {
 	})
 }
 
-// A node where the lock is restored gets a lease until the Deadline, even if a renewal asks for a
-// shorter one.
+// A restored node lock gets a lease until the Deadline, even if a renewal asks for a shorter one.
 func TestRestoredNodesLastUntilTheDeadline(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})
@@ -236,15 +235,14 @@ func TestRestoredNodesLastUntilTheDeadline(t *testing.T) {
 	})
 }
 
-// A renewal of a lost node lock that hangs does not block renewals of the node lock that replaced
-// it.
+// A hanging renewal of a lost node lock does not block renewals of its replacement.
 func TestRestoredNodeLockIsRenewedByItself(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})
 		c.n[0].hook(slow(20*time.Second, "renew"), nil) // one renewal hangs
 		succeeds(t, lock.Renew(t.Context(), 0))
 		c.n[0].Forget(name)
-		succeeds(t, lock.Downgrade(t.Context())) // which finds that there is nothing
+		succeeds(t, lock.Downgrade(t.Context())) // finds node 0 without the lock
 		c.n[0].hook(nil, nil)
 		succeeds(t, lock.Renew(t.Context(), 0)) // restores it
 		c.heldBy("me", 3, "now")
@@ -254,14 +252,14 @@ func TestRestoredNodeLockIsRenewedByItself(t *testing.T) {
 	})
 }
 
-// A node lock that ended by the local clock may be extended at its node, by a renewal whose answer
-// was lost: it is released, so that the lock can be restored there and nothing stays behind.
+// A node lock that ended by the local clock may live on at its node after an unanswered renewal. It
+// is released, so that the lock can be restored there and nothing stays behind.
 func TestNodeLockWhoseRenewalWasLostIsReleased(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})
 		c.n[2].hook(nil, fails(errDown, "renew")) // executed, and not answered
 		match(t, lock.Renew(t.Context(), time.Hour))
-		sleep(ttl + time.Second) // the lock of node 2 is over, by all that is known
+		sleep(ttl + time.Second) // the lock of node 2 is over, as far as is known
 		c.n[2].hook(nil, nil)
 		succeeds(t, lock.Renew(t.Context(), time.Hour))
 		succeeds(t, lock.Renew(t.Context(), time.Hour))
@@ -289,7 +287,7 @@ func TestCallsDoNotPileUp(t *testing.T) { //nolint:paralleltest // see below
 		synctest.Wait()
 		check.AtMost(t, "goroutines more, after 900 calls past a node that hangs", runtime.NumGoroutine()-before, 100)
 		match(t, lock.Release(t.Context()))
-		sleep(2 * time.Hour) // what goes on ends
+		sleep(2 * time.Hour) // background calls end
 	})
 }
 
@@ -309,7 +307,7 @@ func TestRenewIsCancelled(t *testing.T) {
 	})
 }
 
-// A renewal whose ctx has ended sends nothing.
+// A renewal with an ended ctx sends nothing.
 func TestRenewWithAnEndedCtx(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})
@@ -323,8 +321,8 @@ func TestRenewWithAnEndedCtx(t *testing.T) {
 	})
 }
 
-// Node 0 has lost what it had, and says so once the renewal is won by the others, or the next one,
-// too: it is restored all the same, whether or not a Handle names what it had.
+// Node 0 lost its lock, and reports it after the others have won this renewal, or a later one. The
+// lock is restored there, whether or not a Handle lists it.
 func TestLateNewsOfALossIsRestored(t *testing.T) {
 	t.Parallel()
 	for _, named := range []bool{false, true} {
@@ -350,7 +348,7 @@ func TestLateNewsOfALossIsRestored(t *testing.T) {
 	}
 }
 
-// A node that is being asked may hold, so that the loss is not certain.
+// While a node is being asked it may hold, so the loss is not certain.
 func TestReleaseIsNotLostWhileANodeIsAsked(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.n[2].hook(nil, slow(2*time.Second, "acquire")) // executed at once, answered late
@@ -362,7 +360,7 @@ func TestReleaseIsNotLostWhileANodeIsAsked(t *testing.T) {
 	})
 }
 
-// All nodes keep the name until the same time, also one that acquired late.
+// All nodes keep the name until the same time, even after a late acquire.
 func TestMinHoldOfNodes(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		const minHold = 10 * time.Second
@@ -381,8 +379,8 @@ func TestMinHoldOfNodes(t *testing.T) {
 	})
 }
 
-// A release does not wait for as long as the nodes like. Where its ctx has ended it waits for an
-// AttemptTimeout in all, also where the answers that decide come late within that.
+// The nodes cannot make a release wait without bound. If its ctx has ended, it waits for an
+// AttemptTimeout in all, even if the decisive answers come late within it.
 func TestReleaseIsBounded(t *testing.T) {
 	t.Parallel()
 	late := func(string) error { sleep(900 * ms); return errDown }
@@ -417,8 +415,8 @@ func TestReleaseIsBounded(t *testing.T) {
 	}
 }
 
-// Where nothing fails, whoever is late, what was renewed for an hour is gone from all nodes as soon
-// as they have answered: no acquire and no renewal comes behind the release.
+// Without failures, and whichever nodes are late, a lock renewed for an hour is gone from every
+// node once it has answered: no acquire or renewal follows the release.
 func TestReleaseOvertakesNothing(t *testing.T) {
 	t.Parallel()
 	const slowest = 700 * ms

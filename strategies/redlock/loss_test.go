@@ -31,13 +31,13 @@ func TestLockEndsWithItsQuorum(t *testing.T) {
 	})
 }
 
-// A quorum that finds its lock lost closes Done at once, whichever call found it.
+// If a quorum finds its lock lost, Done closes at once, whichever call found it.
 func TestCertainLossIsReportedAtOnce(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me", Fenced: true})
 		c.n[0].Forget(name)
 		c.n[1].Forget(name)
-		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { // without the Lock, which does not learn the outcome
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { // past the Lock, so it does not learn the outcome
 			_, _ = inner.Do(bg, lease.Op{Kind: lease.OpRenew})
 			return inner
 		})
@@ -47,12 +47,11 @@ func TestCertainLossIsReportedAtOnce(t *testing.T) {
 	})
 }
 
-// A renewal that is answered past the Deadline finds a Lock that is lost, and restores nothing for
-// it.
+// A renewal answered past the Deadline finds its Lock lost, and restores nothing for it.
 func TestRenewalPastTheDeadlineRestoresNothing(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Minute}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me", TTL: time.Hour})
-		succeeds(t, lock.Renew(t.Context(), time.Second)) // the nodes are asked for more than is left, for the drift
+		succeeds(t, lock.Renew(t.Context(), time.Second)) // asks the nodes for more than the rest of the lease, for the drift
 		c.n[2].Forget(name)
 		sleep(time.Until(lock.Deadline()) - 50*ms)
 		hookAll(c.n, nil, slow(100*ms, "renew"))
@@ -63,8 +62,7 @@ func TestRenewalPastTheDeadlineRestoresNothing(t *testing.T) {
 	})
 }
 
-// oneIsLost demands that the Lock of a hold that was taken over is lost soon, and that the other
-// renews.
+// oneIsLost demands that old, the Lock of a hold taken over, is lost soon, and that next renews.
 func oneIsLost(t *testing.T, old, next *locker.Lock) {
 	t.Helper()
 	for range 20 {
@@ -79,8 +77,8 @@ func oneIsLost(t *testing.T, old, next *locker.Lock) {
 	t.Errorf("200 s after the resume both Locks of one hold renew: %v, %v", old.Err(), next.Err())
 }
 
-// Node 0 fails renewals, so that its lease ends by the local clock after a resume has taken it
-// over; node 1, which was taken over too, is slow to say so.
+// Node 0 fails renewals: its lease ends by the local clock after a resume has taken it over. Node
+// 1, taken over too, is slow to report it.
 func TestWhatWasTakenOverIsLost(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
 		old := c.acquire(locker.Request{Owner: "me", Mode: locker.Shared, TTL: 30 * time.Second})
@@ -103,9 +101,8 @@ func TestWhatWasTakenOverIsLost(t *testing.T) {
 	})
 }
 
-// Nodes 1 and 2 lose what they had to another, who so has a quorum; each is slow to refuse. What is
-// restored by renewals that missed the quorum is no reason to go on, for longer than an
-// AttemptTimeout.
+// Nodes 1 and 2 lose their locks to another, who then has a quorum; each is slow to refuse. Locks
+// restored by renewals without a quorum keep the Lock for no longer than an AttemptTimeout.
 func TestRestoringKeepsNoLostLockUp(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me", TTL: 30 * time.Second})
@@ -115,7 +112,7 @@ func TestRestoringKeepsNoLostLockUp(t *testing.T) {
 			c.n[i].hook(slow(900*ms, "acquire"), nil)
 		}
 		steal(1)
-		match(t, lock.Renew(t.Context(), 0)) // it is restored, behind
+		match(t, lock.Renew(t.Context(), 0)) // restored in the background
 		sleep(100 * ms)
 		steal(2)
 		start := time.Now()
@@ -129,9 +126,9 @@ func TestRestoringKeepsNoLostLockUp(t *testing.T) {
 	})
 }
 
-// Node 0 is renewed at once, but restoring finds that it lost the lock before node 1 is renewed;
-// node 2 was not renewed. A quorum of old leases does not count: a renewal that returns nil has
-// extended the lease.
+// Node 0 is renewed at once, but restoring finds its lock lost before node 1 is renewed; node 2 was
+// not renewed. A quorum of old leases does not count: a renewal that returns nil has extended the
+// lease.
 func TestRenewalThatAnswersNilHasExtended(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})
@@ -148,8 +145,8 @@ func TestRenewalThatAnswersNilHasExtended(t *testing.T) {
 	})
 }
 
-// A node hangs for longer than the TTL, and another later: no node ever said that what a Handle
-// named is gone.
+// A node hangs for longer than the TTL, and another later. The Lock survives: no node reported a
+// lock listed in the Handle as gone.
 func TestHandleAndSlowNodesInTurn(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})
@@ -161,7 +158,7 @@ func TestHandleAndSlowNodesInTurn(t *testing.T) {
 				check.Must(t, lock.Renew(t.Context(), 0)) // the others held and renewed all the time
 			}
 			c.n[i].hook(nil, nil)
-			for range 20 { // until all that was slow has been answered, and the lock is restored there
+			for range 20 { // until every slow call is answered, and the lock is restored
 				sleep(10 * time.Second)
 				check.Must(t, lock.Renew(t.Context(), 0))
 			}
@@ -170,8 +167,8 @@ func TestHandleAndSlowNodesInTurn(t *testing.T) {
 	})
 }
 
-// A resume takes the node locks one by one, and the old holder restores them behind it: the old
-// Lock is lost all the same.
+// A resume takes over the node locks one by one, and the old holder restores them behind it. The
+// old Lock is lost all the same.
 func TestOneHoldIsNeverTwoLocks(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
 		old := c.acquire(locker.Request{Owner: "me", Mode: locker.Shared})
@@ -187,14 +184,13 @@ func TestOneHoldIsNeverTwoLocks(t *testing.T) {
 		got := make(chan *locker.Lock, 1)
 		go func() { got <- locker.Must(locker.Resume(t.Context(), c, handle)) }()
 		sleep(50 * ms)
-		succeeds(t, old.Renew(t.Context(), 0)) // A is gone, and is restored
+		succeeds(t, old.Renew(t.Context(), 0)) // node 0's is gone, and is restored
 		resumed := <-got
 		oneIsLost(t, old, resumed)
 	})
 }
 
-// A quorum that holds for one owner is seen by Inspect, also where a node was restored after a
-// resume.
+// Inspect sees a quorum of one owner, even with a node restored after a resume.
 func TestResumedHoldIsInspected(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.n[2].hook(fails(errDown, "acquire"), nil)
@@ -202,7 +198,7 @@ func TestResumedHoldIsInspected(t *testing.T) {
 		c.n[2].hook(nil, nil)
 		lock := locker.Must(locker.Resume(t.Context(), c, old.Handle()))
 		match(t, lock.Renew(t.Context(), 0))
-		synctest.Wait() // node 2 is restored, with the note that the Handle carries
+		synctest.Wait() // node 2 is restored, with the Handle's note
 		c.n[0].Forget(name)
 		if s, err := c.Inspect(t.Context(), name); err != nil || s.Owner != "me" || s.Note != "host-1" {
 			t.Errorf("%v hold for one owner, and Inspect says: %+v, %v", c.at("me"), s, err)
@@ -210,7 +206,7 @@ func TestResumedHoldIsInspected(t *testing.T) {
 	})
 }
 
-// If some nodes were taken over and some hold nothing, as when two resumes share the nodes out, the
+// If some nodes were taken over and some hold nothing, as when two resumes share the nodes, the
 // hold may live on.
 func TestResumeOfSomeNodes(t *testing.T) {
 	inMemory(t, 4, redlock.Config{}, func(t *testing.T, c *cluster) {

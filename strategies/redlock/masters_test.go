@@ -16,18 +16,18 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-func init() { logging.Disable() } // go-redis writes a line for every dial that fails
+func init() { logging.Disable() } // go-redis logs every failed dial
 
 // patience bounds the attempts and the polls of a test with real servers.
 const patience = time.Minute
 
-// masters are five servers that share nothing and keep what they acknowledged.
+// masters are five servers that share nothing and keep acknowledged writes.
 type masters struct {
 	*testing.T
 	servers []*redistest.Server
 }
 
-// quorum makes a Locker over the five with clients of its own, which differ from node to node,
+// quorum makes a Locker over the five, with its own clients. Their kinds differ from node to node,
 // beginning with the mix-th.
 func (m masters) quorum(mix int) *redlock.Locker {
 	m.Helper()
@@ -55,7 +55,7 @@ func (m masters) eventually(f func() error) {
 	}
 }
 
-// onServers returns an error unless so many servers have the key of the lock.
+// onServers returns an error unless want servers have the key of the lock.
 func (m masters) onServers(want int) error {
 	n := 0
 	for _, s := range m.servers {
@@ -90,8 +90,8 @@ func (m masters) refused(l locker.Locker) {
 	})
 }
 
-// With one of five masters killed and one frozen, a lock is acquired, renewed and released. Masters
-// that come back, with their data or without, count toward the quorum after a renewal.
+// With one of five masters killed and one frozen, a lock is acquired, renewed and released. When a
+// master comes back, with its data or without, it counts toward the quorum after a renewal.
 func TestMasters(t *testing.T) {
 	t.Parallel()
 	m := masters{t, redistest.StartN(t, 5, redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})}

@@ -72,7 +72,7 @@ func TestNodeErrorNamesTheAddressOnce(t *testing.T) {
 	}
 }
 
-// What is learned first is kept, and a lease that does not know its source hides nothing.
+// The first address learned is kept; a lease without a source hides nothing.
 func TestFirstSourceIsKept(t *testing.T) {
 	t.Parallel()
 	n := &quorumNode{}
@@ -124,7 +124,7 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
-// A node is silent since the first call after its last answer. While nobody asks it, it is not.
+// A node's silence counts from the first call after its last answer. Without calls there is none.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,8 +150,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// A Trace that was told of a failure is told of the recovery, and no other is, whichever call
-// notices either.
+// A Trace gets the recovery if and only if it got the failure, whichever call notices either.
 func TestNodeReportsArePaired(t *testing.T) {
 	t.Parallel()
 	type call struct {

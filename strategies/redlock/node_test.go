@@ -34,12 +34,10 @@ var (
 	errDown = errors.New("connection refused") // a transport error
 )
 
-// hook is what happens when a node is asked for an operation: it may take time, and its error is
-// the outcome.
+// hook runs when a node is asked for an operation. It may take time; its error is the outcome.
 type hook func(what string) error
 
-// node is a node in memory. Its operations take time, hang and fail as a test says, and are
-// counted.
+// node is a node in memory. A test makes its operations take time, hang and fail, and counts them.
 type node struct {
 	*lockertest.Locker
 	index int
@@ -54,7 +52,7 @@ type node struct {
 	most          int // acquires that were in flight at once
 }
 
-// set changes the node while nobody looks.
+// set changes the node under its mutex.
 func (n *node) set(change func(n *node)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,14 +80,14 @@ func (n *node) melt() {
 	})
 }
 
-// count returns how often an operation was asked for.
+// count returns the number of calls of an operation.
 func (n *node) count(what string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.asked[what]
 }
 
-// reach waits as the test says. If it returns an error, the operation is not executed.
+// reach waits as the test demands. If it returns an error, the operation is not executed.
 func (n *node) reach(ctx context.Context, what string) error {
 	n.mu.Lock()
 	n.asked[what]++
@@ -241,7 +239,7 @@ func inMemory(t *testing.T, n int, cfg redlock.Config, f func(t *testing.T, c *c
 			for _, n := range c.n {
 				n.melt()
 			}
-			sleep(time.Hour) // what goes on ends
+			sleep(time.Hour) // background calls end
 		}()
 		f(t, c)
 	})
@@ -258,7 +256,7 @@ func eachInMemory[T any](t *testing.T, n int, cfg redlock.Config, tests map[stri
 	}
 }
 
-// acquire acquires the lock, and waits for the nodes that answer without time passing.
+// acquire acquires the lock, and waits for the answers that take no time.
 func (c *cluster) acquire(req locker.Request) *locker.Lock {
 	c.t.Helper()
 	req.Name, req.TTL = cmp.Or(req.Name, name), cmp.Or(req.TTL, ttl)
@@ -268,7 +266,7 @@ func (c *cluster) acquire(req locker.Request) *locker.Lock {
 	return lock
 }
 
-// at returns the nodes where owner holds.
+// at returns the nodes held by owner.
 func (c *cluster) at(owner string) (where []int) {
 	synctest.Wait()
 	for i, n := range c.n {
@@ -279,7 +277,7 @@ func (c *cluster) at(owner string) (where []int) {
 	return where
 }
 
-// heldBy demands that owner holds at exactly so many nodes.
+// heldBy demands that owner holds at exactly want nodes.
 func (c *cluster) heldBy(owner string, want int, when string) {
 	c.t.Helper()
 	if at := c.at(owner); len(at) != want {
@@ -287,7 +285,7 @@ func (c *cluster) heldBy(owner string, want int, when string) {
 	}
 }
 
-// free demands that nothing is held anywhere.
+// free demands that no node is held.
 func (c *cluster) free(when string) {
 	c.t.Helper()
 	synctest.Wait()
@@ -309,7 +307,7 @@ func (c *cluster) noneIs(mode locker.Mode) {
 	}
 }
 
-// excludes demands that nobody else can acquire the lock, unless held says that it is lost.
+// excludes demands that nobody else can acquire the lock, unless held is lost.
 func (c *cluster) excludes(held *locker.Lock, when string) {
 	c.t.Helper()
 	if held.Err() != nil {
@@ -325,7 +323,7 @@ func (c *cluster) excludes(held *locker.Lock, when string) {
 	}
 }
 
-// mint makes the node's counter stand at to.
+// mint sets the node's counter to the value to.
 func mint(l locker.Locker, to int) error {
 	for range to {
 		lock, err := l.Acquire(bg, locker.Request{Name: name, Fenced: true})
@@ -339,7 +337,7 @@ func mint(l locker.Locker, to int) error {
 	return nil
 }
 
-// dice are random numbers for one purpose: in which order others draw theirs does not change them.
+// dice are random numbers for one purpose: they do not depend on the order of others' draws.
 type dice struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -357,8 +355,7 @@ func (d *dice) lasts(upTo time.Duration) time.Duration { return time.Duration(d.
 
 var match, matchNot, only = check.Is, check.IsNot, check.Only
 
-// succeeds demands that an operation succeeded, and waits for what goes on after it without time
-// passing.
+// succeeds demands that an operation succeeded, and waits for background calls that take no time.
 func succeeds(t *testing.T, err error) {
 	t.Helper()
 	match(t, err)

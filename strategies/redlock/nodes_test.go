@@ -27,7 +27,7 @@ func lockers(n int) []locker.Locker {
 	return nodes
 }
 
-// wantInvalid demands an *InvalidError that names what is wrong.
+// wantInvalid demands an *InvalidError for the field what.
 func wantInvalid(t *testing.T, err error, what string) {
 	t.Helper()
 	match(t, err, locker.ErrInvalid)
@@ -104,7 +104,7 @@ func TestNewRefuses(t *testing.T) {
 	})
 }
 
-// What cannot be asked for reaches no node.
+// An invalid Request reaches no node.
 func TestAcquireRefuses(t *testing.T) {
 	inMemory(t, 3, redlock.Config{MinValidity: time.Second}, func(t *testing.T, c *cluster) {
 		foreign := func(token string) locker.Handle {
@@ -144,7 +144,7 @@ func TestAcquireRefuses(t *testing.T) {
 	})
 }
 
-// Without names, a node is named by its server's address, once an attempt or a lock has told it.
+// Without names, a node is named by its server's address, once an attempt or a lock reports it.
 func TestNodesAreNamedByAddress(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		nodes := make([]locker.Locker, 3)
@@ -182,7 +182,7 @@ func (c *closing) OnClose(f func()) (stop func() bool) {
 	return func() bool { delete(c.onClose, i); return true }
 }
 
-// OnClose is called once the nodes that are left are no quorum.
+// OnClose is called once the remaining nodes are no quorum.
 func TestOnClose(t *testing.T) {
 	t.Parallel()
 	drivers, nodes := make([]*closing, 5), make([]locker.Locker, 5)
@@ -219,7 +219,7 @@ type panicking struct{}
 
 func (panicking) Do(context.Context, lease.Op) (lease.Term, error) { panic("a lease's own") }
 
-// A fault of a node's own code is a failure of that node. Nobody else could recover a panic in a
+// A fault in a node's own code is a failure of the node. Nobody else could recover a panic in a
 // goroutine of redlock.
 func TestFaultsOfNodesAreErrors(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestFaultsOfNodesAreErrors(t *testing.T) {
 		if _, found := errors.AsType[*redlock.NodeError](err); !found || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("acquire: %v, want an error of the nodes that says %q", err, tt.says)
 		}
-		sleep(time.Minute) // what goes on ends
+		sleep(time.Minute) // background calls end
 	})
 }
 
@@ -295,7 +295,8 @@ func TestHungNodeIsReportedOnce(t *testing.T) {
 	})
 }
 
-// A callback that blocks holds up no lock, and what cancels itself out meanwhile is not reported.
+// A callback that blocks holds up no lock. A failure and a recovery during the block are not
+// reported.
 func TestBlockedNodeCallbackHoldsUpNothing(t *testing.T) {
 	inMemory(t, 3, redlock.Config{Names: []string{"a", "b", "c"}}, func(t *testing.T, c *cluster) {
 		blocked := make(chan struct{})

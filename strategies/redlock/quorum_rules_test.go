@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// at returns a time relative to the moment of the views in these tests.
+// at returns a time relative to viewed.
 func at(d time.Duration) time.Time { return viewed.Add(d) }
 
 var viewed = time.Now()
@@ -179,7 +179,7 @@ func TestMovedDeadline(t *testing.T) {
 	}
 }
 
-// stepped returns a time that was read before somebody set the wall clock forward by step.
+// stepped returns a time read before the wall clock was set forward by step.
 func stepped(at time.Time, step time.Duration) time.Time {
 	type fields struct { // of time.Time, when it has both clocks
 		wall uint64
@@ -213,7 +213,7 @@ func TestLeaseToAsk(t *testing.T) {
 	}
 }
 
-// What is left of a lease is what the clock says that says less.
+// The rest of a lease is the smaller one by the two clocks.
 func TestRemaining(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[time.Duration]time.Duration{0: time.Hour, time.Minute: 59 * time.Minute, -time.Minute: time.Hour} {

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// outcome is what a node does when it is asked.
+// outcome is a node's reaction to an acquire.
 type outcome int
 
 const (
@@ -31,17 +31,16 @@ const (
 
 func (o outcome) String() string { return [...]string{"ok", "held", "error", "hung"}[o] }
 
-// expectation is what the rule says of an attempt.
+// expectation is rule's result for an attempt.
 type expectation struct {
 	err error         // nil: a lock; locker.ErrNotAcquired; errDown: an outage
 	at  time.Duration // when it is known; -1: not before AttemptTimeout
 }
 
-// rule is the algorithm, written down once more, for one attempt at nodes that do what their
-// outcome says, each at its own time. A lock: quorum nodes said yes. Out of reach: so many said
-// something else that quorum is impossible. It was out of reach because of others where nothing but
-// refusals stood in the way by then, or where those that said yes or "held" make a quorum; answers
-// that may yet make them one are waited for as long again.
+// rule is the algorithm written down once more, for one attempt with the given outcome and time of
+// each node. A lock: quorum nodes said yes. Out of reach: too many others for a quorum. The cause
+// is contention if by then only refusals stood in the way, or if the nodes with yes or "held" make
+// a quorum; answers that may yet complete it are awaited for as long again.
 func rule(outcomes []outcome, at []time.Duration, quorum int) expectation {
 	n := len(outcomes)
 	order := make([]int, 0, n)
@@ -99,7 +98,7 @@ func rule(outcomes []outcome, at []time.Duration, quorum int) expectation {
 	return expectation{errDown, -1}
 }
 
-// combinations calls f with each way to choose n values.
+// combinations calls f with each choice of n values.
 func combinations[T any](n int, of []T, f func([]T)) {
 	chosen := make([]T, n)
 	var choose func(i int)
@@ -116,7 +115,7 @@ func combinations[T any](n int, of []T, f func([]T)) {
 	choose(0)
 }
 
-// tally counts the values that are one of these.
+// tally counts the values listed in of.
 func tally[T comparable](all []T, of ...T) (n int) {
 	for _, v := range all {
 		if slices.Contains(of, v) {
@@ -127,8 +126,8 @@ func tally[T comparable](all []T, of ...T) (n int) {
 }
 
 // Every combination of outcomes, at up to 5 nodes, for every quorum, fenced and not, in a random
-// order of answers. Which of five nodes it is that does what is left out unless tests do all that
-// they can: the order of the answers is random anyway.
+// order of answers. Of five nodes, which one does what is covered by full tests only: the order of
+// the answers is random anyway.
 func TestAllOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3, 5} {
@@ -180,7 +179,7 @@ func oneAttempt(t *testing.T, outcomes []outcome, at []time.Duration, quorum int
 	lock, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me", Fenced: fenced})
 	took := time.Since(start)
 
-	// What the losing attempt won is undone within the answers of those nodes.
+	// The undo of a failed attempt ends within the answers of its nodes.
 	slowest := want.at
 	if want.err != nil {
 		slowest += slices.Max(at)
@@ -213,7 +212,7 @@ func oneAttempt(t *testing.T, outcomes []outcome, at []time.Duration, quorum int
 	}
 
 	synctest.Wait()
-	sleep(time.Second) // all that do answer have answered
+	sleep(time.Second) // every answer has arrived
 	if want.err == nil {
 		c.heldBy("me", tally(outcomes, ok), "once all have answered")
 	} else {
@@ -237,8 +236,8 @@ func oneAttempt(t *testing.T, outcomes []outcome, at []time.Duration, quorum int
 	check.Equal(t, "holds of the other that are left", len(c.at("another")), tally(outcomes, held))
 }
 
-// checkNodeErrors demands that an outage names the nodes that had failed or not answered by then,
-// and first one that had failed.
+// checkNodeErrors demands that an outage names each node failed or unanswered by when, a failed one
+// first.
 func checkNodeErrors(t *testing.T, err error, outcomes []outcome, at []time.Duration, when time.Duration) {
 	t.Helper()
 	if when < 0 {
@@ -267,7 +266,7 @@ func checkNodeErrors(t *testing.T, err error, outcomes []outcome, at []time.Dura
 	}
 }
 
-// The Deadline is the quorum-th latest node's, and what is left of it must be MinValidity.
+// The Deadline is the quorum-th latest of the nodes', and must leave MinValidity.
 func TestValidity(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -305,7 +304,7 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-// A TTL is in whole milliseconds, as the nodes' is.
+// A TTL is in whole milliseconds, as the nodes' TTLs are.
 func TestTTLIsInMilliseconds(t *testing.T) {
 	inMemory(t, 3, redlock.Config{TTL: time.Minute + 999*time.Microsecond}, func(t *testing.T, c *cluster) {
 		for asked, want := range map[time.Duration]time.Duration{0: time.Minute, 2*time.Second + ms/2: 2 * time.Second} {
@@ -335,8 +334,7 @@ func TestOwner(t *testing.T) {
 	})
 }
 
-// Three Lockers for one server are no quorum, and the error says so, not that another holds the
-// lock.
+// Three Lockers for one server are no quorum. The error says so, rather than report another holder.
 func TestNodesThatAreOneServer(t *testing.T) {
 	inMemory(t, 1, redlock.Config{}, func(t *testing.T, c *cluster) {
 		nodes := []locker.Locker{wraps{c.n[0]}, locker.Func(c.n[0].Acquire), c.n[0]}
@@ -350,7 +348,7 @@ func TestNodesThatAreOneServer(t *testing.T) {
 	})
 }
 
-// What others hold under the same owner, at servers that share nothing, is held by others.
+// A lock of the same owner at servers that share nothing is another's.
 func TestSameOwnerIsNotOneServer(t *testing.T) {
 	tests := map[string][]int{"a quorum": {0, 1}, "all": {0, 1, 2}, "all but one need": {1, 2}}
 	eachInMemory(t, 3, redlock.Config{}, tests, func(t *testing.T, c *cluster, held []int) {
@@ -362,7 +360,7 @@ func TestSameOwnerIsNotOneServer(t *testing.T) {
 	})
 }
 
-// A node lock that has ended before the quorum is there does not count for it.
+// A node lock that has ended before the quorum is reached does not count for it.
 func TestNodeLockThatEndsWhileGathering(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.n[1].hook(slow(100*ms, "acquire"), nil)
@@ -375,7 +373,7 @@ func TestNodeLockThatEndsWhileGathering(t *testing.T) {
 	})
 }
 
-// Nodes that hang cost nothing while a quorum agrees; without a quorum of answers it is an outage.
+// Hanging nodes cost nothing while a quorum agrees; without a quorum of answers it is an outage.
 func TestInspectWithoutAllNodes(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: 100 * ms}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})
@@ -391,7 +389,7 @@ func TestInspectWithoutAllNodes(t *testing.T) {
 		if op, ok := errors.AsType[*locker.OpError](err); !ok || op.Op != "inspect" {
 			t.Errorf("%v is of another operation", err)
 		}
-		// One says held, one says free: the one that is silent would tell.
+		// One says held, one says free: the silent one would decide.
 		c.n[1].melt()
 		c.n[1].Forget(name)
 		s, err = c.Inspect(t.Context(), name)
@@ -406,7 +404,7 @@ func TestInspectWithoutAllNodes(t *testing.T) {
 	})
 }
 
-// If the caller leaves, the error is that of its ctx, not a failure of the nodes.
+// If the caller leaves, the error is its ctx's, not a failure of the nodes.
 func TestInspectIsCancelled(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		for _, n := range c.n {
@@ -424,8 +422,8 @@ func TestInspectIsCancelled(t *testing.T) {
 	})
 }
 
-// A node behind middleware is inspected, as locker.Inspect inspects it. Too many nodes that are no
-// Inspectors are an error.
+// A node behind middleware is inspected, as locker.Inspect does. Too many nodes without Inspect are
+// an error.
 func TestInspectsWhatIsInspector(t *testing.T) {
 	t.Parallel()
 	plain := func() locker.Locker { return locker.Func(lockertest.New().Acquire) }

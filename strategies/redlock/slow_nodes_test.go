@@ -21,13 +21,13 @@ const (
 	hardly = 10 * ms         // about as long as the others take
 )
 
-// slowWalk is a kind of walk: which nodes are slow, and what goes on.
+// slowWalk is a kind of walk: the slow nodes, and the calls beside the walk.
 type slowWalk struct {
 	name     string
 	nodes    int
-	slow     int           // of the nodes
-	takes    time.Duration // for what a slow node is slow to do, at most
-	resumes  bool          // the Lock is handed over; a renewal or another client at that moment may be in its way
+	slow     int           // number of slow nodes
+	takes    time.Duration // maximum duration of a slow node's calls
+	resumes  bool          // the Lock is handed over; a renewal or another client at that moment may interfere
 	renews   bool          // another goroutine renews all the while
 	contends bool          // another client tries to take the lock all the while
 	cuts     bool          // now and then the ctx of a call ends
@@ -51,9 +51,10 @@ var slowKinds = []slowWalk{
 	{name: "2 of 5 lag, renewed, contended", nodes: 5, slow: 2, takes: lags, renews: true, contends: true},
 }
 
-// Random walks through all that a Lock can do, while some nodes are slow, a quorum is not, and none
-// fails: no call fails or waits for the slow ones, the lock is never lost, a quorum holds until the
-// Deadline, and nothing is left behind. The seeds count from 0; one that fails fails again.
+// Random walks through all operations of a Lock, while some nodes are slow, a quorum is not, and
+// none fails. No call fails or waits for the slow ones, the lock is never lost, a quorum holds
+// until the Deadline, and nothing is left behind. The seeds count from 0; a failing seed fails
+// again.
 func TestRandomCallsWithSlowNodes(t *testing.T) {
 	t.Parallel()
 	for _, kind := range slowKinds {
@@ -61,7 +62,7 @@ func TestRandomCallsWithSlowNodes(t *testing.T) {
 			t.Parallel()
 			for seed := range effort.Of[uint64](5, 5, 50) {
 				synctest.Test(t, func(t *testing.T) {
-					defer sleep(2 * time.Hour) // what is behind ends
+					defer sleep(2 * time.Hour) // background calls end
 					w := newSlowWalker(t, kind, seed)
 					for range 3 {
 						if w.hold(); t.Failed() {
@@ -82,13 +83,13 @@ func newSlowWalker(t *testing.T, kind slowWalk, seed uint64) *slowWalker {
 	w := &slowWalker{T: t, kind: kind, seed: seed, dice: newDice(seed, 0), start: time.Now(), c: newCluster(t, kind.nodes, redlock.Config{})}
 	w.slow = w.dice.random.Perm(kind.nodes)[:kind.slow]
 	for i, n := range w.c.n {
-		match(t, mint(n.Locker, i)) // no two of their counters stand at the same
+		match(t, mint(n.Locker, i)) // all counters differ
 		w.delay(i)
 	}
 	return w
 }
 
-// slowWalker takes a lock again and again, and does at random what a Lock can do.
+// slowWalker acquires a lock again and again, and performs random operations on it.
 type slowWalker struct {
 	*testing.T
 	kind  slowWalk
@@ -139,8 +140,8 @@ func (w *slowWalker) take() {
 	}
 }
 
-// check demands that the Lock is held, as it says, by a quorum until its Deadline, and that its
-// token did not go back.
+// check demands that a quorum holds the Lock until its Deadline, as it says, and that its token did
+// not go back.
 func (w *slowWalker) check(after string) {
 	if err := w.lock.Err(); err != nil {
 		w.Errorf("lost after %s: %v", after, err)
@@ -162,7 +163,7 @@ func (w *slowWalker) check(after string) {
 	}
 }
 
-// soon is longer than any call that waits for no slow node.
+// soon is longer than any call except one waiting for a slow node.
 const soon = 5 * time.Second
 
 // must demands that a call succeeds, and soon.
@@ -200,7 +201,7 @@ func (w *slowWalker) delay(i int) {
 	w.c.n[i].hook(delay("before"), delay("after"))
 }
 
-// step does one of the things that a holder may do.
+// step performs a random operation of a holder.
 func (w *slowWalker) step() {
 	type step struct {
 		name string
@@ -225,7 +226,7 @@ func (w *slowWalker) step() {
 	w.check(next.name)
 }
 
-// renew demands that the lease lasts as long as it was renewed for, less the drift.
+// renew demands that the lease lasts as long as the renewal asked, less the drift.
 func (w *slowWalker) renew(lock *locker.Lock, d *dice, longer bool) {
 	lasts := ttl
 	if longer {
@@ -235,7 +236,7 @@ func (w *slowWalker) renew(lock *locker.Lock, d *dice, longer bool) {
 	w.must("renew for "+lasts.String(), func() error {
 		err := lock.Renew(w.Context(), lasts)
 		if errors.Is(err, locker.ErrReleased) {
-			err = nil // the walker did that meanwhile
+			err = nil // the walker released meanwhile
 		}
 		return err
 	})
@@ -248,9 +249,9 @@ func (w *slowWalker) upgrade() {
 	w.must("upgrade", func() error { return w.lock.Upgrade(w.Context()) })
 }
 
-// resume hands the Lock over, to this walker. Who had it releases it late.
+// resume hands the Lock over, to this walker. The former holder releases it late.
 func (w *slowWalker) resume() {
-	sleep(50 * ms) // what is not slow has answered: the Handle names it
+	sleep(50 * ms) // every node except the slow has answered: the Handle lists it
 	old, handle := w.lock, w.lock.Handle()
 	w.must("resume", func() error {
 		next, err := locker.Resume(w.Context(), w.c, handle)
@@ -269,8 +270,7 @@ func (w *slowWalker) resume() {
 	}()
 }
 
-// cut is a call whose ctx ends at some moment. Its outcome is unknown, but the lock is not lost by
-// it.
+// cut is a call whose ctx ends at some moment. Its outcome is unknown, and the lock is not lost.
 func (w *slowWalker) cut() {
 	call := []func(context.Context) error{w.lock.Upgrade, w.lock.Downgrade,
 		func(ctx context.Context) error { return w.lock.Renew(ctx, time.Hour) }}[w.dice.upTo(3)]
@@ -304,11 +304,11 @@ func (w *slowWalker) renewAllTheWhile(ctx context.Context, lock *locker.Lock) {
 // contend demands that nobody else gets the lock.
 func (w *slowWalker) contend(ctx context.Context, lock *locker.Lock) {
 	req := locker.Request{Name: name, Owner: "other", TTL: time.Minute, NoWait: true}
-	sleep(20 * ms) // what is not slow has answered the acquire: none of it is to be had
+	sleep(20 * ms) // every node except the slow has the lock: no other gets it there
 	for d := newDice(w.seed, 2); d.pause(ctx, 40*ms); {
 		other, err := w.c.Acquire(w.Context(), req)
 		if err != nil {
-			continue // it is held, or what a slow node says would decide
+			continue // it is held, or a slow node's answer would decide
 		}
 		if lock.Err() == nil {
 			w.Errorf("two hold at once")
@@ -317,7 +317,7 @@ func (w *slowWalker) contend(ctx context.Context, lock *locker.Lock) {
 	}
 }
 
-// logf logs an event and its time, for when the walk fails.
+// logf logs an event and its time, for a walk that fails.
 func (w *slowWalker) logf(format string, args ...any) {
 	w.Logf("%10v  "+format, append([]any{time.Since(w.start).Round(time.Microsecond)}, args...)...)
 }

@@ -18,7 +18,7 @@ var (
 	errNodeDenies error = &driver.ServerError{Text: "NOPERM this user has no permissions"} // it lasts
 )
 
-// answersOf is what nodes answered to an attempt of which a majority is needed, in their order.
+// answersOf returns the nodes' answers, in their order, to an attempt that needs a majority.
 func answersOf(resume bool, outcomes ...error) *nodeAnswers {
 	t := &nodeAnswers{name: "job", nodes: len(outcomes), quorum: len(outcomes)/2 + 1, jitter: time.Second}
 	for i, err := range outcomes {
@@ -27,8 +27,8 @@ func answersOf(resume bool, outcomes ...error) *nodeAnswers {
 	return t
 }
 
-// The verdict on an operation of which a majority is needed: what its error matches and does not,
-// and whether missing answers might change it.
+// The verdict on an operation that needs a majority: the errors it matches and does not, and
+// whether missing answers might change it.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	var refused error = &locker.ContentionError{Owner: "another"}
@@ -96,7 +96,7 @@ func TestMissedOperationAwaitsTheRest(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	for _, tt := range []struct {
-		answers []time.Duration // when the nodes fail, all of which are needed
+		answers []time.Duration // of the failures; all nodes are needed
 		want    time.Duration
 	}{
 		{[]time.Duration{0}, 0}, {[]time.Duration{0, 15 * ms}, 15 * ms}, {[]time.Duration{0, 50 * ms}, 20 * ms},
@@ -113,18 +113,18 @@ func TestMissedOperationAwaitsTheRest(t *testing.T) {
 			})
 			check.OK(t, op.wait(t.Context(), time.Minute, 0))
 			check.Took(t, fmt.Sprint("an operation that fails after ", tt.answers), start, tt.want)
-			check.Advance(time.Second) // what goes on ends
+			check.Advance(time.Second) // background calls end
 		})
 	}
 }
 
-// An error that lasts decides only if it leaves no quorum of the other nodes.
+// A lasting error decides only if the other nodes are no quorum.
 func TestDecisiveErrors(t *testing.T) {
 	t.Parallel()
 	closed, down, none := locker.ErrClosed, errNodeDown, errors.ErrUnsupported
 	for _, tt := range []struct {
 		name      string
-		outcomes  []error // of three nodes, of which two are needed
+		outcomes  []error // of three nodes; two are needed
 		want, not error
 		transient bool
 	}{
@@ -157,7 +157,7 @@ func TestContentionReport(t *testing.T) {
 	ordered := &locker.ContentionError{Owner: "a", Ordered: true}
 	for _, tt := range []struct {
 		name     string
-		outcomes []error // of nodes of which three are needed
+		outcomes []error // three are needed
 		owner    string
 		left     time.Duration
 		channel  string
@@ -200,7 +200,7 @@ func TestAgree(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		states states // of which three are needed
+		states states // three are needed
 		want   locker.State
 		most   int
 		agreed bool
@@ -224,5 +224,5 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// anyDriver stands for the driver of a channel that is only named.
+// anyDriver is a stand-in for the driver of a Channel; it gets no calls.
 type anyDriver struct{ driver.Driver }

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// A release wakes a waiter whose policy polls rarely, however long it has waited.
+// A release wakes a waiter with rare polls, however long it has waited.
 func TestReleaseWakesOldWaiter(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]time.Duration{"for a second": time.Second, "for long": 20 * time.Second}, func(t *testing.T, waits time.Duration) {
