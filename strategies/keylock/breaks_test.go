@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A waiter whose connections break again and again comes back to its place in a strict order: those
+// In a strict order a waiter whose connections break again and again returns to its place: those
 // behind it pass it for some milliseconds only.
 func TestStrictOrderOutlastsBreaks(t *testing.T) {
 	t.Parallel()

@@ -22,8 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// ours are the strategies of this module, with more than one permit, by the modes in which they are
-// held.
+// ours are the strategies of this module by mode; the semaphore has 3 permits.
 var ours = []struct {
 	name string
 	mode locker.Mode
@@ -38,7 +37,7 @@ var ours = []struct {
 	}},
 }
 
-// On a server that is out of memory holders renew, convert, release, and undo a resume.
+// On a server out of memory, holders renew, convert, release, and undo a resume.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -123,8 +122,8 @@ func TestExpiryNotPermitted(t *testing.T) {
 	}
 }
 
-// A waiter whose user may not use all commands of the queue is refused as if there were none, and no
-// queue stays for ever.
+// A waiter whose user may not use all commands of the queue is refused as if no queue existed, and
+// leaves no queue behind for ever.
 func TestQueueThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 )
 
-// Contract 4: an acquire whose reply was lost is resent with the same token. Its Deadline counts from
-// the first send if that was executed, else from the later one.
+// Contract 4: an acquire is resent with the same token after a lost reply. Its Deadline counts from
+// the first send if it was executed, else from the later one.
 func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 	const ttl = time.Minute
 	const drift = ttl/100 + 2*time.Millisecond
@@ -46,13 +46,13 @@ func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 			check.Equal(t, "holds", locker.Must(locker.Inspect(t.Context(), b.Locker, name)).Holds, 1)
 			wantNone(t, lock.Release(t.Context()))
 			b.wantFree(t)
-			sleep(2 * time.Minute) // for the clean-up, which the next plan is not for
+			sleep(2 * time.Minute) // for the clean-up: the next plan is not for it
 		}
 	})
 }
 
-// What an unanswered send does when it is executed late is undone, also behind the release of what
-// a later send acquired, behind a refusal, and behind the undo of a resume.
+// An unanswered send executed late is undone, even behind the release of a later send's hold,
+// behind a refusal, and behind the undo of a resume.
 func TestLateSendsAreUndone(t *testing.T) {
 	late := faultdriver.Fault{Late: 10 * time.Second}
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
@@ -79,7 +79,7 @@ func TestLateSendsAreUndone(t *testing.T) {
 	})
 }
 
-// A failed release is repeated, also long after an acquire with an unanswered send.
+// A failed release is repeated, even long after an acquire with an unanswered send.
 func TestReleaseIsRepeatedLongAfterAnOpenAcquire(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		b.drv.Then(faultdriver.Fault{Hang: true})
@@ -94,7 +94,7 @@ func TestReleaseIsRepeatedLongAfterAnOpenAcquire(t *testing.T) {
 	})
 }
 
-// An acquire that is answered after its Deadline is undone.
+// An acquire answered after its Deadline is undone.
 func TestAcquireAnsweredTooLate(t *testing.T) {
 	eachStrategy(t, settings{attempt: 5 * time.Second}, func(t *testing.T, b *bench) {
 		b.drv.Then(faultdriver.Fault{Delay: 995 * time.Millisecond})
@@ -107,8 +107,8 @@ func TestAcquireAnsweredTooLate(t *testing.T) {
 	})
 }
 
-// A resume that is answered after its lease ended is undone: the Lock of the hold, which was
-// renewed for longer, works again.
+// A resume answered after the end of its lease is undone: the Lock of the hold, renewed for longer,
+// works again.
 func TestResumeAnsweredTooLate(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		lock := b.acquire(t, locker.Request{TTL: 300 * time.Millisecond})
@@ -124,7 +124,7 @@ func TestResumeAnsweredTooLate(t *testing.T) {
 }
 
 // A step of the server's clock by the drift less 1 ms ends no lease before its Deadline. The
-// millisecond is for the rounding to whole ones.
+// millisecond is for rounding.
 func TestDeadlineBearsAStep(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		sleep(999 * time.Microsecond)
@@ -137,8 +137,7 @@ func TestDeadlineBearsAStep(t *testing.T) {
 	})
 }
 
-// The counter is never set to a value that cannot be incremented, and a lock that is not fenced has
-// none.
+// The counter is never set to a value beyond increment, and an unfenced lock has none.
 func TestRaiseFenceRefusesWhatItCannotCount(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		raise := func(lock *locker.Lock, to int64) error {
@@ -154,7 +153,7 @@ func TestRaiseFenceRefusesWhatItCannotCount(t *testing.T) {
 	})
 }
 
-// A command that fails without a write has an unknown outcome if an earlier send of it may still be
+// A command that fails without a write has an unknown outcome if an earlier send may still be
 // executed.
 func TestFailureBehindAnOpenSend(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
@@ -180,8 +179,8 @@ func TestFailureBehindAnOpenSend(t *testing.T) {
 	})
 }
 
-// The lock of another strategy is reported as such and left alone, by what acquires and by what a
-// holder does whose lock it replaced.
+// Another strategy's lock is reported as such and left alone, by an acquire and by a holder of the
+// replaced lock.
 func TestLockOfAnotherStrategy(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		for _, other := range strategies {

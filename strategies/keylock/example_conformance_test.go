@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
-// The strategy of the Example passes the cases for locks.
 func TestExampleConforms(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, conformance.Harness{

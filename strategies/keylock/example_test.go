@@ -23,7 +23,7 @@ if hold.err then return hold end
 local ours, fence, text = hold[1] == ARGV[1], hold[4] or '0', nil
 `
 
-// newExclusive returns a Locker that keeps a lock in a hash.
+// newExclusive returns a Locker over hashes.
 func newExclusive(drv driver.Driver, cfg keylock.Config) (*keylock.Locker, error) {
 	script := func(lua string) *driver.Script {
 		return driver.NewScript(keylock.ReadLua + keylock.MintFenceLua + keylock.RenewFenceLua + read + lua)
@@ -74,8 +74,8 @@ func newExclusive(drv driver.Driver, cfg keylock.Config) (*keylock.Locker, error
 	})
 }
 
-// A strategy of one's own: a few scripts. The engine sends them, resolves unknown outcomes, cleans
-// up behind abandoned acquires, and mints fencing tokens with them.
+// A few scripts make a strategy. The engine sends them, resolves unknown outcomes, cleans up behind
+// abandoned acquires, and mints fencing tokens with them.
 func Example() {
 	server, _ := miniredis.Run() // stands for a Redis server
 	defer server.Close()

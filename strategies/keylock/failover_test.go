@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// failovers names the environment variable that says how many failovers of a kind to make. Default:
-// a few.
+// failovers names the environment variable with the number of failovers of each kind. Default: a
+// few.
 const failovers = "HOLDFAST_FAILOVERS"
 
 // TestFailoverKeepsWhatIsAcknowledged kills masters right after a grant and makes the replica the
-// next master. What a replica had to acknowledge must be there; what it had not, is lost where the
+// next master. A lock acknowledged by a replica must be there; without that, locks are lost if the
 // link has any latency. The log has the shares.
 func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) { //nolint:tparallel // one failover after the other, or the machine is the lag
 	t.Parallel()

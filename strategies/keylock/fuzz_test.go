@@ -18,16 +18,16 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// hostile is a driver behind which a stream of replies in RESP answers, one after another, whatever
-// is sent. An error reply is one; a reply that is none of a script's is an error, as of any
-// adapter. At the end of the stream the server is gone.
+// hostile is a driver over a stream of RESP replies: each command gets the next one, whatever is
+// sent. An error reply is a ServerError. A reply outside the form of a script is an error, as from
+// any adapter. At the end of the stream the server is gone.
 type hostile struct {
 	adapter.Base
 	replies *resp.Reader
 	last    driver.Reply // to the last script
 	lastErr error
 	set     bool // SET was answered with OK last
-	open    bool // an answer did not come
+	open    bool // a reply was lost
 	sent    int
 	behind  []func(context.Context)
 }
@@ -69,7 +69,7 @@ func (d *hostile) Eval(context.Context, *driver.Script, []string, []string) (dri
 	return d.last, err
 }
 
-// Background keeps what is to be done for the end, so that each answer is to what the test asked.
+// Background defers f to the end, so that each reply goes to a command of the test.
 func (d *hostile) Background(f func(context.Context)) bool {
 	d.behind = append(d.behind, f)
 	return true
@@ -90,11 +90,11 @@ func (d *hostile) is(status ...int64) bool {
 	return d.lastErr == nil && err == nil && slices.Contains(status, got)
 }
 
-// text and number tell whether the last reply has such a value there.
+// text and number report whether the last reply has such a value at i.
 func (d *hostile) text(i int) bool   { _, err := d.last.Text(i); return err == nil }
 func (d *hostile) number(i int) bool { _, err := d.last.Int(i); return err == nil }
 
-// fence is the fencing token in the last reply, -1 where there is none.
+// fence is the fencing token in the last reply, -1 without one.
 func (d *hostile) fence() int64 {
 	text, _ := d.last.Text(1)
 	if fence, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -103,7 +103,7 @@ func (d *hostile) fence() int64 {
 	return -1
 }
 
-// conversions is how often the hold was converted, by the last reply; -1 where there is no number.
+// conversions is the hold's number of conversions by the last reply, -1 without one.
 func (d *hostile) conversions() int64 {
 	n, err := d.last.Int(2)
 	if err != nil {
@@ -112,8 +112,8 @@ func (d *hostile) conversions() int64 {
 	return n
 }
 
-// Whatever a server answers, nothing panics or hangs, every error is one that a caller can tell,
-// and nothing is held, renewed, converted, raised, seen or released but by a reply that says so.
+// Whatever a server answers, nothing panics or hangs, and a caller can tell every error. Nothing is
+// held, renewed, converted, raised, seen or released except by a reply that says so.
 func FuzzReplies(f *testing.F) {
 	const (
 		grant   = "*3\r\n:1\r\n$1\r\n5\r\n:0\r\n"
@@ -122,7 +122,7 @@ func FuzzReplies(f *testing.F) {
 		refusal = "*4\r\n:0\r\n$1\r\no\r\n$1\r\nn\r\n:7\r\n"
 		cut     = ",1\r\n"
 	)
-	// Numbers that no script of ours answers, and fencing tokens where there is to be none, or another.
+	// Numbers outside every script's replies, and fencing tokens where none or another is due.
 	senseless := []struct {
 		flags        uint8
 		ops, replies string
@@ -164,7 +164,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// addSemaphoreReplies adds those of a semaphore, which have its limit and its permits too.
+// addSemaphoreReplies adds the replies of a semaphore, with its limit and its permits.
 func addSemaphoreReplies(f *testing.F, strategy uint8) {
 	const (
 		grant   = "*2\r\n:1\r\n$1\r\n5\r\n"
@@ -205,7 +205,7 @@ type victim struct {
 	lease    lease.Lease
 }
 
-// seesPermits reports whether the last reply says what Inspect returned.
+// seesPermits reports whether Inspect returned the last reply's permits.
 func (v *victim) seesPermits(state locker.State) bool {
 	if !state.Held {
 		return v.is(0) && state.Holds == 0 && int64(state.Permits) == v.permits && state.Free == state.Permits
@@ -217,7 +217,7 @@ func (v *victim) seesPermits(state locker.State) bool {
 		int64(state.Permits) == limit && int64(state.Free) == max(limit-used, 0)
 }
 
-// run acquires or resumes, does some of what can be done with a lock, releases, and cleans up.
+// run acquires or resumes, performs ops on the lock, releases, and cleans up.
 func (v *victim) run(flags uint8, ops string) {
 	v.use(flags, ops[:min(len(ops), 8)])
 	for len(v.behind) > 0 {
@@ -345,7 +345,7 @@ func (v *victim) release() {
 	}
 }
 
-// known demands that a caller can tell what err is.
+// known demands that a caller can tell the meaning of err.
 func (v *victim) known(what string, err error) {
 	if err == nil {
 		return

@@ -18,8 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// A release says what it found out about the waiters of other processes, and wakes the one that is
-// next.
+// A release reports whether other processes wait, and wakes the next waiter.
 func TestWhoIsNextAfterARelease(t *testing.T) {
 	t.Parallel()
 	const own, other = "own", "other"
@@ -84,7 +83,7 @@ func TestWhoIsNextAfterARelease(t *testing.T) {
 	}
 }
 
-// wantOthers releases held, and demands what the release finds out about the waiters.
+// wantOthers releases held, and demands its report on the waiters.
 func wantOthers(t *testing.T, held *locker.Lock, op lease.Op, want lease.Others) {
 	t.Helper()
 	term, err := leaseOf(held).Do(t.Context(), op)
@@ -92,8 +91,8 @@ func wantOthers(t *testing.T, held *locker.Lock, op lease.Op, want lease.Others)
 	check.Equal(t, "what the release found out", term.Others, want)
 }
 
-// If a waiter gives up that a release counted on, a second release passes the lock on, though it
-// was reserved.
+// If the waiter that a release relied on gives up, a second release passes on the lock, despite the
+// reservation.
 func TestReleaseForAnother(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
@@ -122,8 +121,8 @@ func TestReleaseForAnother(t *testing.T) {
 	})
 }
 
-// In a strict order an acquire passes its place on to the next waiter of its process, which so
-// stays before those of other processes that came after it.
+// In a strict order an acquire passes its place on to the next waiter of its process, ahead of
+// later waiters of other processes.
 func TestAcquirePassesItsPlaceOn(t *testing.T) {
 	t.Parallel()
 	for s, open := range fairLocks {
@@ -161,7 +160,7 @@ func TestAcquirePassesItsPlaceOn(t *testing.T) {
 	}
 }
 
-// A release of rwhash says that nobody waits only if nobody does.
+// A release of rwhash reports no waiters only if there are none.
 func TestReadersAreOthers(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
@@ -178,8 +177,7 @@ func TestReadersAreOthers(t *testing.T) {
 	})
 }
 
-// A late attempt of a waiter that soon gives up does not end the place of the next one of its
-// process.
+// A late attempt of a waiter about to give up does not end the place of its process's next waiter.
 func TestLateAttemptLeavesThePlace(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// With a strict order a free lock is not kept for a waiter that does not listen any more, and the
-// first waiter may have it however late it tries.
+// In a strict order a free lock is not kept for a waiter that stopped listening, and the first
+// waiter may have it however late it tries.
 func TestStrictOrderLetsAWaiterIn(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]opener{
@@ -37,14 +37,14 @@ func TestStrictOrderLetsAWaiterIn(t *testing.T) {
 		}
 		first, second := lease.NewToken(), lease.NewToken()
 
-		// The holder dies, and the first waiter, which listened, is gone too.
+		// The holder dies, and the first waiter, a listener, is gone too.
 		_ = locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Second}))
 		refused(2*time.Second, true, first)
 		refused(time.Second, true, second)
 		<-time.After(time.Second + time.Millisecond)
 		granted(2*time.Second, true, second)
 
-		// Both take longer than they have after each wake-up.
+		// Both are later than the time allowed after a wake-up.
 		_ = locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Second}))
 		refused(2*time.Second, false, first)
 		refused(time.Second, false, second)

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// TestPrintingALeaseNeverShowsTheToken checks what middleware may print of a Lease that it wraps.
 func TestPrintingALeaseNeverShowsTheToken(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		lock := b.acquire(t, locker.Request{Note: "nightly"})

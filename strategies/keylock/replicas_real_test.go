@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Each renewal writes, one for less than what is left too: else no WAIT behind it can speak for it.
-// A WAIT would write itself, so there is none here, nor a fence counter.
+// Each renewal writes, even one for less than the rest of the lease: else a WAIT behind it proves
+// nothing. A WAIT would write itself, so this test has none, nor a fence counter.
 func TestEachRenewalWrites(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t, redistest.Options{Args: []string{"--repl-ping-replica-period", "3600"}})
 	redistest.StartReplica(t, master, master.Addr())
 	drv := clients.All[0].Open(t, master.Addr())
-	offset := func() (n int64) { // how much the master has written so far
+	offset := func() (n int64) { // bytes written by the master so far
 		info, _ := master.MustCommand(t, "INFO", "replication").(string)
 		_, after, _ := strings.Cut(info, "master_repl_offset:")
 		check.Must(t, check.ErrOf(fmt.Sscan(after, &n)))

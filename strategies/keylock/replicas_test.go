@@ -32,8 +32,7 @@ func TestAcquireThatNoReplicaHasIsGivenBack(t *testing.T) {
 	})
 }
 
-// The repeated send finds its own token and writes nothing: what WAIT says behind it is of no
-// account.
+// The repeated send finds its own token and writes nothing: a WAIT behind it proves nothing.
 func TestAcquireFoundToBeDoneIsConfirmed(t *testing.T) {
 	eachCase(t, wantsOne, map[string][]faultdriver.Fault{
 		"reply lost":                     {{Lose: true}},
@@ -43,7 +42,7 @@ func TestAcquireFoundToBeDoneIsConfirmed(t *testing.T) {
 		req := locker.Request{Name: name, Fenced: true}
 		b.drv.Then(plan...)
 		wantNone(t, locker.Must(b.Acquire(t.Context(), req)).Release(t.Context()))
-		sleep(2 * time.Minute) // for the clean-up, which the next plan is not for
+		sleep(2 * time.Minute) // for the clean-up: the next plan is not for it
 		b.frozen.Store(true)
 		b.drv.Then(plan...)
 		wantShortfall(t, check.ErrOf(b.Acquire(t.Context(), req)))
@@ -76,7 +75,7 @@ func TestRenewThatNoReplicaHasKeepsTheDeadline(t *testing.T) {
 			t.Errorf("after the renewal: %v, Deadline moved by %v", lock.Err(), lock.Deadline().Sub(before))
 		}
 		b.frozen.Store(false)
-		// Not even one that changes nothing at the server may count unless it was written.
+		// Even a renewal without a change at the server must be written to count.
 		wantNone(t, lock.Renew(t.Context(), time.Second))
 		wantNone(t, lock.Renew(t.Context(), 0))
 		check.AtLeast(t, "time by which the Deadline moved", lock.Deadline().Sub(before), 9*time.Second)
@@ -127,8 +126,8 @@ func TestUpgradeThatNoReplicaHasIsOpen(t *testing.T) {
 	})
 }
 
-// A refused WAIT ends the attempt: sent again the script would run again, and the WAIT be refused
-// again.
+// A refused WAIT ends the attempt: a resend would run the script again, and its WAIT would be
+// refused again.
 func TestAcquireWhoseWaitIsRefused(t *testing.T) {
 	eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
 		refused := &driver.WaitError{Err: &driver.ServerError{Text: "NOPERM no WAIT for you"}}
@@ -143,7 +142,7 @@ func TestAcquireWhoseWaitIsRefused(t *testing.T) {
 	})
 }
 
-// refuses runs scripts, and says of their WAIT that it was refused.
+// refuses runs scripts, and reports their WAIT as refused.
 type refuses struct {
 	driver.Driver
 	err error
@@ -173,7 +172,7 @@ func TestReplicasGetHalfOfWhatIsLeft(t *testing.T) {
 	})
 }
 
-// bare is a driver that cannot wait for replicas.
+// bare is a driver without waits for replicas.
 type bare struct{ driver.Driver }
 
 func (bare) EvalAcked(

@@ -22,13 +22,13 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// settings are what the Config of each strategy has.
+// settings are the fields that every strategy's Config has.
 type settings struct {
 	attempt, within time.Duration
 	replicas        int
 }
 
-// strategies are those that are made with keylock, the Example's too.
+// strategies are those made with keylock, including the Example's.
 var strategies = []struct {
 	name string
 	new  func(driver.Driver, settings) (locker.Locker, error)
@@ -50,10 +50,9 @@ var strategies = []struct {
 	}},
 }
 
-// opener makes a Locker over a driver.
 type opener = func(driver.Driver) (locker.Locker, error)
 
-// fairLocks are those with a strict order of waiters.
+// fairLocks are the strategies with a strict order of waiters.
 var fairLocks = map[string]opener{
 	"single":    func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{Fair: true}) },
 	"reentrant": func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{Fair: true}) },
@@ -64,9 +63,8 @@ const name = "job"
 
 var wantNone, wantIs, leaseOf, sleep = check.OK, check.Is, locktest.LeaseOf, locktest.Sleep
 
-// bench is a server in memory whose time is the test's, and a Locker on it that wants one replica.
-// There are replicas, which may be frozen: then WAIT counts them for a script that wrote nothing,
-// and for no other.
+// bench is a server in memory, in the test's time, and a Locker on it that wants one replica. Its
+// replicas may be frozen: WAIT then counts them for a script without a write, and for no other.
 type bench struct {
 	locker.Locker
 	drv    *faultdriver.Driver
@@ -131,7 +129,7 @@ func (b *bench) wantFree(t *testing.T) {
 	}
 }
 
-// wantShortfall demands the error of a grant that no replica acknowledged.
+// wantShortfall demands the error of a grant without an acknowledging replica.
 func wantShortfall(t *testing.T, err error) {
 	t.Helper()
 	if short, ok := errors.AsType[*locker.ReplicaError](err); !ok || short.Acked != 0 || short.Wanted != 1 || short.Within <= 0 {

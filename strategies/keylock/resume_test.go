@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// A resume never shortens the lease at the server, where more may be left than the handle's TTL;
-// the Lock that it makes counts on that TTL alone, also where less was left.
+// A resume never shortens the lease at the server, even if it is longer than the handle's TTL. The
+// new Lock counts on that TTL alone, even if the lease was shorter.
 func TestResumeKeepsTheLongerLease(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		for _, renewed := range []time.Duration{0, time.Hour} {

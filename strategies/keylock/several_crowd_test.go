@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Many calls in several processes, for random names in random order, with callers that give up:
+// In many calls of several processes, for random names in random order, with callers that give up,
 // no two hold a name at once, none hangs, and nothing is left.
 func TestSeveralInACrowd(t *testing.T) {
 	const processes, callers, rounds, names = 3, 8, 10, 6

@@ -35,8 +35,8 @@ func (b *bench) wantNoKeys(t *testing.T) {
 	}
 }
 
-// Contract 14: several locks of which one has an unknown outcome when the call is given up leave
-// nothing, whichever it is.
+// Contract 14: several locks leave nothing if the call is given up while any one has an unknown
+// outcome.
 func TestSeveralGivenUpLeaveNothing(t *testing.T) {
 	eachCase(t, settings{}, map[string][]faultdriver.Fault{
 		"executed":           {{Lose: true}, {Hang: true}},
@@ -57,7 +57,7 @@ func TestSeveralGivenUpLeaveNothing(t *testing.T) {
 			b.drv.WaitLate()
 			sleep(time.Second)
 			b.wantNoKeys(t)
-			sleep(2 * time.Minute) // for the clean-up, which the next plan is not for
+			sleep(2 * time.Minute) // for the clean-up: the next plan is not for it
 		}
 	})
 }
@@ -86,7 +86,7 @@ func (d *closingDriver) BeginAcquire() (end func(), err error) {
 
 func (d *closingDriver) UntilClose() context.Context { return d.untilClose }
 
-// Close in the middle of an AcquireAll: nothing is acquired, and nothing left.
+// A Close in the middle of an AcquireAll leaves nothing acquired.
 func TestSeveralWhileTheDriverCloses(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"before", "during the commands", "between them", "after"} {
@@ -122,8 +122,8 @@ func TestSeveralWhileTheDriverCloses(t *testing.T) {
 	}
 }
 
-// A driver that panics in the middle of an AcquireAll, as in a hook of its client, is not kept from
-// closing.
+// A driver that panics in the middle of an AcquireAll, as in a hook of its client, can still be
+// closed.
 func TestSeveralWhoseDriverPanics(t *testing.T) {
 	t.Parallel()
 	drv := newClosingDriver(panickingDriver{silentDriver{}})
@@ -134,7 +134,7 @@ func TestSeveralWhoseDriverPanics(t *testing.T) {
 	check.Equal(t, "acquires in flight", drv.inFlight.Load(), 0)
 }
 
-// panickingDriver panics when it is to send.
+// panickingDriver panics in every send.
 type panickingDriver struct{ driver.Driver }
 
 func (panickingDriver) SetNX(context.Context, string, string, time.Duration) (bool, error) {

@@ -45,8 +45,7 @@ func TestSlotOnTheMove(t *testing.T) {
 	})
 }
 
-// slowSplitSlot answers TRYAGAIN so late, for the first time, that nothing more is sent in the same
-// attempt.
+// slowSplitSlot answers its first TRYAGAIN too late for another send in the same attempt.
 type slowSplitSlot struct {
 	splitSlot
 	answered bool
@@ -64,7 +63,7 @@ func (d *slowSplitSlot) Eval(ctx context.Context, s *driver.Script, keys, args [
 	return reply, err
 }
 
-// A release that is refused because of its queue, by a slow server, uses its ReleaseTimeout.
+// A release refused for its queue by a slow server uses its ReleaseTimeout.
 func TestSlowSlotOnTheMove(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func (silentDriver) Delivery(string) driver.Delivery       { return driver.Deliv
 func (silentDriver) UntilClose() context.Context           { return context.Background() }
 func (silentDriver) BeginAcquire() (end func(), err error) { return func() {}, nil }
 
-// TestSpecIsChecked checks that New names what is missing.
+// TestSpecIsChecked checks that New names the missing field.
 func TestSpecIsChecked(t *testing.T) {
 	t.Parallel()
 	s := driver.NewScript("return 1")
@@ -44,8 +44,7 @@ func TestSpecIsChecked(t *testing.T) {
 	}
 }
 
-// TestMissingScripts checks that what an optional script is for is refused without it, and that
-// nothing is sent.
+// TestMissingScripts checks that an operation without its optional script is refused unsent.
 func TestMissingScripts(t *testing.T) {
 	t.Parallel()
 	s := driver.NewScript("return 1")
@@ -61,8 +60,8 @@ func TestMissingScripts(t *testing.T) {
 	check.Error(t, "without Inspect", check.ErrOf(l.Inspect(t.Context(), "a")), errors.ErrUnsupported)
 }
 
-// No prefix makes a good name the key of another lock's queue or counter, or a key without a slot
-// for its own.
+// No prefix turns a valid name into the key of another lock's queue or counter, or into a key
+// without its own slot.
 func TestPrefixMakesNoBadKey(t *testing.T) {
 	t.Parallel()
 	drv := clients.OpenMemory(t, clients.NewMemory(t))

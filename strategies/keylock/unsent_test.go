@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// stuck is a driver that cannot send its first script within its ctx, and loses the reply of the
-// second one if losesNext.
+// stuck is a driver that cannot send its first script within its ctx. If losesNext, it loses the
+// second one's reply.
 type stuck struct {
 	driver.Driver
 	calls     int
@@ -33,8 +33,8 @@ func (d *stuck) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 	return reply, err
 }
 
-// A release that could not be sent in time is sent again. It is a success only if the first send
-// that may have ended the hold began before the Deadline.
+// A release not sent in time is sent again. It succeeds only if the first send that may have ended
+// the hold began before the Deadline.
 func TestReleaseNotSentInTime(t *testing.T) {
 	t.Parallel()
 	type test struct {

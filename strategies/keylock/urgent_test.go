@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// urgency records which calls a strategy marks as urgent.
+// urgency records the calls marked as urgent.
 type urgency struct {
 	driver.Driver
 	calls []bool
@@ -26,7 +26,7 @@ func (u *urgency) Eval(ctx context.Context, s *driver.Script, keys, args []strin
 	return u.Driver.Eval(ctx, s, keys, args)
 }
 
-// TestUrgentCalls checks that a driver can tell what keeps or ends a hold from acquires.
+// TestUrgentCalls checks that a driver can tell an acquire from a call that keeps or ends a hold.
 func TestUrgentCalls(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		u := &urgency{Driver: b.drv}

@@ -17,8 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// TestCleanUpPassesAcquires checks that the removal of what is known to be there passes acquires that
-// wait for a connection.
+// Removals of known holds pass acquires waiting for a connection.
 func TestCleanUpPassesAcquires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,8 +70,7 @@ func TestCleanUpPassesAcquires(t *testing.T) {
 	})
 }
 
-// TestFrozenNodeDelaysNoFirstTry checks that the removal of a key at a node that answers does not
-// wait for those at a frozen one.
+// A removal at a responsive node does not wait for those at a frozen one.
 func TestFrozenNodeDelaysNoFirstTry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,8 +98,8 @@ func TestFrozenNodeDelaysNoFirstTry(t *testing.T) {
 	})
 }
 
-// TestFrozenNodeDelaysNoKnownHold checks that the removal of holds that are known to be there does
-// not wait while a frozen node keeps leaving what may be there, 200 in a second.
+// Removals of known holds do not wait while a frozen node keeps leaving possible holds, 200 in a
+// second.
 func TestFrozenNodeDelaysNoKnownHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,8 +134,8 @@ func TestFrozenNodeDelaysNoKnownHold(t *testing.T) {
 	})
 }
 
-// TestRefusedRemovals checks that removals of holds known to be there are repeated within the
-// budget while a server refuses them, and that all are removed soon after.
+// Removals of known holds are repeated within the budget while a server refuses them, and all
+// succeed soon after.
 func TestRefusedRemovals(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]error{
@@ -165,8 +163,8 @@ func TestRefusedRemovals(t *testing.T) {
 	})
 }
 
-// TestCloseWaitsBesideARelease checks that Close waits for the clean-up of an acquire under way
-// where a release of unknown outcome, which Close does not wait for, runs the cleaner.
+// Close waits for the clean-up of an acquire under way, even if a release of unknown outcome runs
+// the cleaner. Close does not wait for the release.
 func TestCloseWaitsBesideARelease(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]bool{"alone": false, "released": true}, func(t *testing.T, released bool) {

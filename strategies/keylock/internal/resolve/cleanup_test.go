@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// Contract 5: the clean-up of an open acquire repeats from 10 ms doubling to 1 s.
+// Contract 5: the clean-up of an acquire of unknown outcome repeats from 10 ms doubling to 1 s.
 func TestCleanUp(t *testing.T) {
 	t.Parallel()
 	never := func(int) (bool, error) { return false, nil }
@@ -60,7 +60,7 @@ func TestCleanUp(t *testing.T) {
 	})
 }
 
-// An answer that comes late ends the clean-up, or has it remove the hold at once.
+// A late answer ends the clean-up, or makes it remove the hold at once.
 func TestCleanUpHearsLateAnswers(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -106,14 +106,13 @@ func TestCleanUpHearsLateAnswers(t *testing.T) {
 	})
 }
 
-// setNX sends a SET NX.
 func (s *server) setNX(ctx context.Context) error {
 	_, err := s.SetNX(ctx, "", "", 0)
 	return err
 }
 
-// However much there is to clean up at a driver, it costs a limited number of goroutines and of
-// scripts per second, and each residue is looked after.
+// However many residues a driver has, their clean-up costs a limited number of goroutines and of
+// scripts per second, and covers each.
 func TestCleanUpIsBounded(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		const n = 500
@@ -143,7 +142,7 @@ func TestCleanUpIsBounded(t *testing.T) {
 	})
 }
 
-// Residues whose calls are not answered, as at a silent node of a cluster, delay no others.
+// Residues with unanswered calls, as at a silent node of a cluster, delay no others.
 func TestCleanUpBesideSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,8 +166,8 @@ func TestCleanUpBesideSilence(t *testing.T) {
 	})
 }
 
-// Close makes a clean-up try once more and waits for it. A try that was answered may have passed
-// what was sent before, so another one follows.
+// Close makes a clean-up try once more and waits for it. An answered try may have passed earlier
+// sends, so another one follows.
 func TestCleanUpEndsWithClose(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -208,8 +207,7 @@ func TestCleanUpEndsWithClose(t *testing.T) {
 	})
 }
 
-// A driver that looks after no background work gets its clean-up all the same, and so does one that
-// cannot be compared.
+// A driver without background work gets its clean-up all the same, and so does an incomparable one.
 func TestCleanUpOfAPlainDriver(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []bool{false, true} {
@@ -227,7 +225,7 @@ func TestCleanUpOfAPlainDriver(t *testing.T) {
 	}
 }
 
-// plain hides what else a driver can do.
+// plain hides the driver's optional methods.
 type plain struct{ driver.Driver }
 
 type uncomparable struct {

@@ -16,11 +16,11 @@ import (
 
 var removal = driver.NewScript("remove")
 
-// server is a driver that answers the tries of clean-ups and notes when they came.
+// server is a driver that answers and records the tries of clean-ups.
 type server struct {
 	adapter.Base
 	reply func(ctx context.Context, key string, n int) (bool, error)
-	late  func() (bool, error) // what SetNX finds out after its ctx
+	late  func() (bool, error) // result of SetNX after its ctx
 	start time.Time
 
 	mu    sync.Mutex
@@ -66,7 +66,7 @@ func (s *server) Eval(ctx context.Context, _ *driver.Script, keys, _ []string) (
 	return driver.NewReply(map[bool]int{true: 1}[removed])
 }
 
-// sent is how many tries came in a span of time.
+// sent counts the tries from from until to.
 func (s *server) sent(from, to time.Duration) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *server) sent(from, to time.Duration) (n int) {
 	return n
 }
 
-// residue is what open sends of unknown outcome may leave, and a hold beside it where held says so.
+// residue is the possible result of open sends of unknown outcome, with a hold beside it if held.
 func (s *server) residue(t *testing.T, key string, open int, held bool) resolve.Residue {
 	t.Helper()
 	cmd := &script{answers: append(slices.Repeat([]error{errCut}, open), nil)}
@@ -93,7 +93,7 @@ func (s *server) residue(t *testing.T, key string, open int, held bool) resolve.
 	return s.residueOf(sends.Unanswered, key, time.Second, func() {})
 }
 
-// heldResidue is of a hold that is known to be there.
+// heldResidue is the residue of a known hold.
 func (s *server) heldResidue(key string, timeout time.Duration, removed func()) resolve.Residue {
 	u := new(resolve.Unanswered)
 	u.Held()

@@ -11,7 +11,7 @@ import (
 
 var errLost = errors.New("lost")
 
-// TestEvict checks what a residue beyond the bound replaces.
+// TestEvict checks which residue gives way to one beyond the bound.
 func TestEvict(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// Each story is what happens to the sends of an acquire, in order: "send" without an answer that
-// can still come, "wait" with one; "late refused", "late won" and "late lost" answers; "found"
-// executed by a later send or a try; a try that finds nothing, "absent".
+// Each story lists the events of an acquire's sends, in order: "send" without an answer that can
+// still come, "wait" with one; "late refused", "late won" and "late lost" answers; "found" executed
+// by a later send or a try; "absent" by a try.
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -66,7 +66,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// What came to be while a try was under way, its answer does not speak of.
+// A try's "absent" does not cover a hold that began during the try.
 func TestLedgerAbsentOfATimeBefore(t *testing.T) {
 	t.Parallel()
 	before := ledger{}.unanswered(true)

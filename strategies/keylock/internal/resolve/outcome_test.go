@@ -55,7 +55,7 @@ func TestResolve(t *testing.T) {
 	type test struct {
 		answers  []error
 		n, open  int
-		want     []error // what the error matches; none: nil
+		want     []error // matched by the error; none: nil
 		wantNot  []error
 		cancelIn time.Duration
 		patience context.Context //nolint:containedctx // of Sends; nil: ctx
@@ -86,7 +86,7 @@ func TestResolve(t *testing.T) {
 			answers: []error{again}, n: -1, cancelIn: 3 * time.Second,
 			want: []error{context.Canceled}, wantNot: []error{locker.ErrUnknownOutcome},
 		},
-		// Contract 4: AttemptTimeout bounds each send, also under a context that never ends.
+		// Contract 4: AttemptTimeout bounds each send, even under a context without end.
 		"no answer": {
 			answers: []error{errHang}, limit: 3 * time.Second, n: 3, open: 3,
 			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded},
@@ -118,7 +118,7 @@ func TestResolve(t *testing.T) {
 	})
 }
 
-// A command that is answered costs the context of its send, which a driver may keep.
+// An answered command allocates the context of its send only: a driver may keep it.
 func TestResolveAllocates(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	got := testing.AllocsPerRun(100, func() {
@@ -132,7 +132,7 @@ func TestResolveAllocates(t *testing.T) {
 	check.Equal(t, "allocations", got, 1)
 }
 
-// Only a release, which its caller cannot repeat, is resent after a timeout without a send.
+// Only a release is resent after a timeout without a send: its caller cannot repeat it.
 func TestResolveUnsentInTime(t *testing.T) {
 	t.Parallel()
 	late := driver.NotSent(context.DeadlineExceeded)
@@ -141,7 +141,7 @@ func TestResolveUnsentInTime(t *testing.T) {
 		patient  bool
 		cancelIn time.Duration
 		n        int
-		want     []error // what the error matches; none: nil
+		want     []error // matched by the error; none: nil
 	}
 	check.EachInFakeTime(t, map[string]test{
 		"sent at last":    {patient: true, answers: []error{late, late, nil}, n: 3},
@@ -186,7 +186,8 @@ func (e early) Deadline() (time.Time, bool) {
 	return end.Add(-e.by), ok
 }
 
-// A client that notices the Deadline before the context's timer does not hide why the context ends.
+// If a client notices the Deadline before the context's timer, the error still has the context's
+// cause.
 func TestResolveAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

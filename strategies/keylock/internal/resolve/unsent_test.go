@@ -24,8 +24,8 @@ func dial(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", driver.NotSent(ctx.Err()), refused)
 }
 
-// A caller that leaves while the client dials learns why there was no connection, and what ended
-// the wait.
+// A caller that leaves while the client dials gets the failure of the dial and the cause of its
+// ctx.
 func TestDialThatFailed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestDialThatFailed(t *testing.T) {
 	})
 }
 
-// The text does not say at once that the outcome is unknown and that the command was not sent.
+// The text never calls the outcome unknown and the command unsent at the same time.
 func TestOpenThenNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
