@@ -31,7 +31,7 @@ type crowd struct {
 	last    [2]time.Time
 }
 
-// entered records that a waiter has entered.
+// entered records a waiter's acquire.
 func (c *crowd) entered(t *testing.T, mode locker.Mode, waited time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// Holds that are never released do not accumulate while readers enter.
+// Holds without a release do not accumulate while readers enter.
 func TestDeadHoldsAreRemoved(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.read(t, locker.Request{TTL: 24 * time.Hour})
@@ -47,7 +47,7 @@ func TestBadConfig(t *testing.T) {
 	})
 }
 
-// The key does not outlive its holds by much after a long hold has ended.
+// After a long hold has ended, the key does not outlive its holds by much.
 func TestKeyEndsWithItsHolds(t *testing.T) {
 	eachRun(t, map[string]int{"few": 20, "many": 100}, func(t *testing.T, b bench, n int) {
 		long := b.read(t, locker.Request{TTL: 24 * time.Hour})

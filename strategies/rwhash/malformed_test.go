@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/malformedhash"
 )
 
-// Values that no script writes, of numbers and of holds.
+// No script writes these numbers and holds.
 var (
 	malformedNumbers = []string{"", "x", "nan", strings.Repeat("9", 400)}
 	malformedHolds   = []string{
@@ -21,8 +21,8 @@ var (
 	}
 )
 
-// A field that is not in our form is reported at once as a key that is not a lock. The key is left
-// alone, and other holders can renew and release.
+// A field not in our form is reported at once as a key that is not a lock. The key is left alone,
+// and other holders can renew and release.
 func TestMalformedFields(t *testing.T) {
 	fenced := locker.Request{TTL: time.Hour, Fenced: true}
 	eachRun(t, modesByName, func(t *testing.T, b bench, mode locker.Mode) {
@@ -30,7 +30,7 @@ func TestMalformedFields(t *testing.T) {
 		if mode == locker.Shared {
 			b.read(t, locker.Request{TTL: 2 * time.Hour})
 		}
-		for _, req := range []locker.Request{writer, reader} { // a reader that a writer keeps out writes bar
+		for _, req := range []locker.Request{writer, reader} { // a reader kept out by a writer writes bar
 			if _, err := b.waits(t, req, 0).try(t); err != nil {
 				match(t, err, locker.ErrNotAcquired)
 			}
@@ -53,7 +53,7 @@ func TestMalformedFields(t *testing.T) {
 	})
 }
 
-// An owner or a note that is too long is not shown as the holder's.
+// An owner or a note beyond the maximum length is not shown as the holder's.
 func TestHugeNames(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		huge := strings.Repeat("x", 1<<16)

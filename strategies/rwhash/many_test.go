@@ -63,7 +63,7 @@ func TestManyReadersAreKnownExactly(t *testing.T) {
 	})
 }
 
-// checkMany compares the summary in the hash with all its fields, and returns how many they are.
+// checkMany compares the summary in the hash with all its fields, and returns their number.
 func (b bench) checkMany(t *testing.T) int {
 	t.Helper()
 	fields, _ := b.m.HKeys(name)
@@ -96,7 +96,7 @@ func (b bench) checkMany(t *testing.T) int {
 	return len(fields)
 }
 
-// The readers that end last are released first, one by one: as long as one is left, no writer
+// The readers with the latest ends are released first, one by one: while one is left, no writer
 // enters, and the key lasts.
 func TestTheLatestOfManyReadersGoFirst(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
@@ -131,7 +131,7 @@ func TestAHoldBeyondTheRecentOnesKeepsItsKey(t *testing.T) {
 		b.m.HSet(name, "kind", "rwhash", "last", "gone", sooner, till(time.Minute)+" 0 0:", later, till(time.Hour)+" 0 0:",
 			"recent", sooner, "beyond", till(time.Hour))
 		b.m.SetTTL(name, time.Hour)
-		b.checkMany(t) // a writer is refused, and what it found is written down
+		b.checkMany(t) // a writer is refused, and its findings are written down
 		b.checkMany(t)
 		sleep(2 * time.Minute)
 		b.checkMany(t)
@@ -141,7 +141,7 @@ func TestAHoldBeyondTheRecentOnesKeepsItsKey(t *testing.T) {
 	})
 }
 
-// The only live reader can upgrade, beside many expired ones, which are removed soon.
+// The only live reader can upgrade, beside many expired ones; they are removed soon.
 func TestUpgradeAmongMany(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{TTL: time.Hour})

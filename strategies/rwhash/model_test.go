@@ -24,8 +24,8 @@ import (
 )
 
 // TestModel runs random operations with lost, late and repeated commands, and compares each
-// execution of a script with a model of who may hold. It does not run in parallel: it is busy all
-// the time, and would delay tests that wait in real time.
+// execution of a script with a model of who may hold. It is not parallel: always busy, it would
+// delay tests in real time.
 func TestModel(t *testing.T) {
 	sources := map[string]string{}
 	for what, file := range map[string]string{
@@ -50,7 +50,7 @@ func TestModel(t *testing.T) {
 					w.check()
 				}
 				drv.Then()
-				synctest.Wait() // what is under way in the background
+				synctest.Wait() // background calls end
 				drv.WaitLate()
 				for left := mod.left(); left > 0; left = mod.left() { // a clean-up may begin a turn meanwhile
 					sleep(left)
@@ -71,21 +71,21 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// walkers is more than wait at a time: each that is ahead adds 1 ms to the time for the next attempt.
+// walkers is more than wait at a time: each ahead adds 1 ms to the time for the next attempt.
 const walkers = 100
 
-// model is a driver that knows the reply that each script must give.
+// model is a driver that knows the reply due from each script.
 type model struct {
 	driver.Driver
 	t       *testing.T
 	m       *memredis.Server
-	sources map[string]string // which script it is
+	sources map[string]string // name of each script by its source
 
 	mu      sync.Mutex
 	holds   map[string]*modelHold
 	calls   []evalCall
 	fence   int64     // the highest so far
-	waiters time.Time // until when those may count that were refused
+	waiters time.Time // until when refused waiters may count
 	turns   time.Time // until when a free lock may be kept
 }
 
@@ -160,7 +160,7 @@ func (m *model) others(token string) (n, exclusive int) {
 	return n, exclusive
 }
 
-// judge returns the replies that are allowed, and updates the model.
+// judge returns the allowed replies, and updates the model.
 func (m *model) judge(what string, args []string, got int64, reply driver.Reply) (why string, may []int64) {
 	token := args[0]
 	h, ttl := m.live(token), int64(0)

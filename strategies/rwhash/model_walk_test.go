@@ -21,9 +21,9 @@ type walk struct {
 	l      *rwhash.Locker
 	rand   *rand.Rand
 	locks  []*locker.Lock
-	unsure map[*locker.Lock]bool          // a conversion of theirs may have been done
+	unsure map[*locker.Lock]bool          // a conversion of theirs may have been executed
 	first  map[*locker.Lock]locker.Handle // from when they were acquired
-	given  int64                          // the highest token that a Lock had
+	given  int64                          // the highest token of a Lock
 }
 
 var oddities = []string{"me", "\x00", "1:2", " 3 ", "\xff\xfe\n", "kind", ""}
@@ -144,7 +144,7 @@ func (w *walk) fenced(lock *locker.Lock) {
 	}
 }
 
-// check fails the test if Locks that say they are held exclude each other.
+// check fails the test if Locks that report a hold exclude each other.
 func (w *walk) check() {
 	var readers, writers int
 	for _, lock := range w.locks {

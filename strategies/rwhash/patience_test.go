@@ -64,8 +64,7 @@ func TestGivingUpLeavesTheLockFree(t *testing.T) {
 	})
 }
 
-// A reader with an owner that waits behind a writer of its process does not keep that writer from
-// the lock.
+// A reader with an owner, queued behind a writer of its process, does not keep it from the lock.
 func TestQueuedReaderLetsItsOwnProcessIn(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
@@ -88,7 +87,7 @@ func TestQueuedReaderLetsItsOwnProcessIn(t *testing.T) {
 	})
 }
 
-// A writer that waits for the end of a MinHold is told when that is.
+// A writer waiting for the end of a MinHold learns its time.
 func TestWaiterLearnsTheEndOfMinHold(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
@@ -107,13 +106,13 @@ func TestWaiterLearnsTheEndOfMinHold(t *testing.T) {
 	})
 }
 
-// A reader does not wait longer behind a writer of its own process than behind one of another.
-// Neither does a reader whose process holds the lock already.
+// A reader waits no longer behind a writer of its own process than behind another's, even if its
+// process holds the lock already.
 func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 	t.Parallel()
 	const turn = time.Second
 	type test struct {
-		nested bool // the writer waits for a reader of its own process, for whom the new reader works
+		nested bool // the writer waits for a reader of its own process; the new reader works for it
 		apart  bool // the new reader is in another process than the writer
 	}
 	check.EachInFakeTime(t, map[string]test{
@@ -157,7 +156,7 @@ func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 	})
 }
 
-// A reader that got in beside others is not counted as one that waits: no later turn is for it.
+// A reader that entered beside others is no longer counted as waiting: no later turn is for it.
 func TestReaderThatGotInWaitsNoMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

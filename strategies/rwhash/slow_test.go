@@ -14,15 +14,14 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// expiry returns when a key expires, as PEXPIRETIME does from Redis 7.0 on, to within a few
+// expiry returns the time when a key expires, as PEXPIRETIME from Redis 7.0 on, to within a few
 // milliseconds.
 const expiry = `
 local time = redis.call('TIME')
 return time[1] * 1000 + math.floor(time[2] / 1000) + redis.call('PTTL', KEYS[1])`
 
-// slow is a driver whose scripts take a long time after each HGETALL, as if that read very many
-// fields. They do so from the start with lapses: then the lease of the hold that ends last has only
-// half of that time left when a script begins.
+// slow is a driver whose scripts take 200 ms after each HGETALL, as for very many fields. With
+// lapses, the hold with the latest end has only 100 ms left when a script begins.
 type slow struct {
 	driver.Driver
 	lapses bool
@@ -49,8 +48,8 @@ end}
 	return s.Driver.Eval(ctx, driver.NewScript(source), keys, args)
 }
 
-// A writer whose refusal takes the server a long time affects neither the lease of the reader that it
-// is refused for, nor a key of another kind that replaces the lock meanwhile.
+// A slow refusal of a writer affects neither the lease of the reader with the lock, nor a key of
+// another kind put in place of the lock meanwhile.
 func TestSlowRefusal(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

@@ -25,10 +25,10 @@ const (
 	counter = "{job}:fence"
 
 	bound  = 5 * time.Second        // Config.WriterTurn's default
-	places = 5 * time.Second        // for how long a waiter counts after an attempt
-	toTry  = 500 * time.Millisecond // of a waiter that was woken
+	places = 5 * time.Second        // a waiter's place lasts this long after an attempt
+	toTry  = 500 * time.Millisecond // for a woken waiter to try
 	herd   = 10 * time.Millisecond  // of a turn, after its first reader
-	polls  = 2 * time.Second        // when a reader that waits tries again at the latest
+	polls  = 2 * time.Second        // a waiting reader tries again after this at the latest
 )
 
 var (
@@ -40,7 +40,7 @@ var (
 	match, release, sleep = check.Is, locktest.Release, locktest.Sleep
 )
 
-// fault is what happens to one command.
+// fault is the fate of one command.
 type fault = faultdriver.Fault
 
 // bench is a server in memory, in fake time, and a Locker on it.
@@ -95,8 +95,8 @@ func as(mode locker.Mode, owner string, req locker.Request) locker.Request {
 	return req
 }
 
-// refused fails the test unless req is refused because of owner, with that time for the next
-// attempt. It returns how long that holder's lease lasts.
+// refused fails the test unless req is refused because of owner, with again as the time for the
+// next attempt. It returns the rest of the holder's lease.
 func (b bench) refused(t *testing.T, req locker.Request, owner string, again time.Duration) (left time.Duration) {
 	t.Helper()
 	_, err := b.Acquire(t.Context(), req)
@@ -107,7 +107,7 @@ func (b bench) refused(t *testing.T, req locker.Request, owner string, again tim
 	return held.Left
 }
 
-// waiter is a request that waits, as of middleware/retry.
+// waiter is a waiting request, as of middleware/retry.
 type waiter struct {
 	b   bench
 	id  string
@@ -115,7 +115,7 @@ type waiter struct {
 	req locker.Request
 }
 
-// waits returns a waiter that has waited for d.
+// waits returns a waiter after a wait of d.
 func (b bench) waits(t *testing.T, req locker.Request, d time.Duration) waiter {
 	id := lease.NewToken()
 	return waiter{b, id, lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: time.Now().Add(-d)}), req}
@@ -131,8 +131,8 @@ func (w waiter) acquired(t *testing.T) *locker.Lock {
 	return locker.Must(w.try(t))
 }
 
-// refused fails the test unless an attempt is refused because of owner, with that time for the next
-// attempt, and up to 3 ms for those ahead; 0: with any.
+// refused fails the test unless an attempt is refused because of owner, with again as the time for
+// the next attempt, and up to 3 ms for the waiters ahead; 0: with any.
 func (w waiter) refused(t *testing.T, owner string, again time.Duration) {
 	t.Helper()
 	_, err := w.try(t)
@@ -147,7 +147,7 @@ func noWait(req locker.Request) locker.Request {
 	return req
 }
 
-// holds fails the test unless there are that many live holds, in that mode.
+// holds fails the test unless there are want live holds, in this mode.
 func (b bench) holds(t *testing.T, want int, mode locker.Mode) {
 	t.Helper()
 	check.Equal(t, "mode", locktest.Holds(t, b, b.m, name, want).Mode, mode)

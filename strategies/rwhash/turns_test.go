@@ -38,7 +38,7 @@ func TestWaitingWriterKeepsReadersOut(t *testing.T) {
 	})
 }
 
-// The refusal of a reader that a waiting writer keeps out names nobody, and says for how long.
+// A reader refused for a waiting writer learns no owner, and the time left of the writer's turn.
 func TestRefusedForAWaitingWriter(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
@@ -55,8 +55,8 @@ func TestRefusedForAWaitingWriter(t *testing.T) {
 	})
 }
 
-// A writer that leaves keeps nobody out, nor does one that does not wait, or has not waited yet. One
-// that died keeps readers out until its place counts no more.
+// A writer keeps no reader out once it has left, before it has waited, or if it does not wait. A
+// dead one keeps readers out until its place expires.
 func TestWriterThatLeft(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
@@ -81,8 +81,8 @@ func TestWriterThatLeft(t *testing.T) {
 	})
 }
 
-// After a writer the readers that waited for it have their turn, and so do those that were woken
-// with the first of them. Then it is the next writer's.
+// After a writer, the readers waiting for it have their turn, with those woken with the first of
+// them. Then it is the next writer's.
 func TestReadersTurn(t *testing.T) {
 	eachRun(t, map[string]bool{"released": false, "expired": true}, func(t *testing.T, b bench, expires bool) {
 		first := b.write(t, locker.Request{TTL: 10 * time.Second, Owner: "first"})
@@ -110,8 +110,8 @@ func TestReadersTurn(t *testing.T) {
 	})
 }
 
-// Readers that were woken and do not come keep a free lock for as long as any woken waiter. If the
-// last reader of a process leaves, they do not.
+// Woken readers that do not come keep a free lock for as long as any woken waiter, unless the last
+// reader of their process leaves.
 func TestReadersThatDoNotCome(t *testing.T) {
 	eachRun(t, map[string]bool{"frozen": false, "left": true}, func(t *testing.T, b bench, leaves bool) {
 		first := b.write(t, locker.Request{})
@@ -176,8 +176,8 @@ func TestTurnAfterADowngradeOutlivesTheHold(t *testing.T) {
 	})
 }
 
-// A reader that has waited for WriterTurn gets a long turn, which other readers do not end: it may
-// learn late of each turn.
+// A reader that has waited for WriterTurn gets a long turn; other readers do not end it, since it
+// may learn late of each turn.
 func TestLongTurn(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		far, w1, w2 := b.waits(t, reader, bound-2*herd), b.waits(t, writer, 0), b.waits(t, writer, 0)
@@ -204,7 +204,7 @@ func TestLongTurn(t *testing.T) {
 	})
 }
 
-// A turn of the readers ends when the server's clock is set back, however far ahead its end is then.
+// A readers' turn ends when the server's clock is set back, however far ahead its end is then.
 func TestTurnEndsWhenTheClockIsSetBack(t *testing.T) {
 	eachRun(t, map[string]string{"a turn": "turn", "a turn that has begun": "bar"}, func(t *testing.T, b bench, field string) {
 		old := b.read(t, locker.Request{Owner: "old"})
@@ -219,7 +219,7 @@ func TestTurnEndsWhenTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// Of the waiting writers the one that has waited longest is next.
+// The writer with the longest wait is next.
 func TestLongestWaitingWriterIsNext(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		first := b.write(t, locker.Request{Owner: "first"})
@@ -247,7 +247,7 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 	})
 }
 
-// A waiter is counted once, although its first attempt was that of a newcomer.
+// A waiter is counted once, although its first attempt was a newcomer's.
 func TestWaitersAreCountedOnce(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.write(t, locker.Request{})
