@@ -28,8 +28,7 @@ func (p fullPipe) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// Callbacks that block, in a log sink or after the loss of a lock, cause no loss of a lock on a
-// healthy server.
+// Blocked callbacks, in a log sink or after the loss of a lock, lose no lock on a healthy server.
 func TestBlockedCallbacks(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]func(s *server) locker.Locker{

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// A lease that ends because it could not be renewed reports the cause, also a permanent one. A
-// failure that was followed by a success is not reported.
+// If a lease ends for lack of a renewal, the loss has the cause, even a permanent one. A failure
+// before a success is not reported.
 func TestSaysWhyItRanOut(t *testing.T) {
 	eachInMemory(t, watchdog.Config{}, map[string]error{
 		"no permission": &driver.ServerError{Text: "NOPERM User locks has no permissions to run the 'evalsha' command", Err: errors.New("the client's")},
@@ -71,14 +71,14 @@ func TestBlamesNoFailureThatWasHealed(t *testing.T) {
 		lock := acquire(t, t.Context(), locker.Must(watchdog.New(watchdog.Config{}))(server), locker.Request{})
 		<-lock.Done()
 		match(t, lock.Err(), locker.ErrLost)
-		check.IsNot(t, lock.Err(), io.EOF) // a failure that was healed
+		check.IsNot(t, lock.Err(), io.EOF) // a failure followed by a success
 		close(server.renewals)
 		synctest.Wait()
 		match(t, lock.Release(t.Context()), locker.ErrLost)
 	})
 }
 
-// A single renewal without a reply does not use up the lease, also if AttemptTimeout is long in
+// A single renewal without a reply does not use up the lease, even if AttemptTimeout is long in
 // proportion to the TTL.
 func TestRenewalLeavesTimeForRepetitions(t *testing.T) {
 	t.Parallel()

@@ -29,8 +29,8 @@ func Example() {
 	// error: <nil>
 }
 
-// MaxHold ends a hold that makes no progress: its lease is not renewed any more, and the Lock
-// reports the reason.
+// MaxHold ends a hold without progress: its lease is not renewed any more, and the Lock reports the
+// reason.
 func Example_maxHold() {
 	locks := locker.Chain(lockertest.New(), locker.Must(watchdog.New(watchdog.Config{MaxHold: 200 * time.Millisecond})))
 

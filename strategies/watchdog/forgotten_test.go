@@ -29,8 +29,8 @@ func use(t *testing.T, ctx context.Context, l locker.Locker, f func(*locker.Lock
 	return f(acquire(t, ctx, l, locker.Request{}))
 }
 
-// The renewals of a forgotten lock end, so that its name is free one TTL later, and the log has one
-// record of it. A lock that is in use is renewed for as long as it is.
+// The renewals of a forgotten lock end: its name is free one TTL later, and the log has one record
+// of it. A lock in use is renewed for as long as it is.
 func TestForgottenLockExpires(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// slow is a Locker whose Leases do not tell their server. A renewal takes a while. Locks whose name
-// begins with "silent" get no reply while silent is set.
+// slow is a Locker whose Leases do not name their server. A renewal takes a while. While silent is
+// set, locks with the prefix "silent" get no reply.
 type slow struct {
 	granting
 	takes  time.Duration
@@ -41,7 +41,7 @@ func (s slow) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return s.granting.Do(ctx, op)
 }
 
-// Neither many locks that get no reply nor a slow link starve a few locks, whatever their TTLs.
+// Neither many locks without a reply nor a slow link starve a few locks, whatever their TTLs.
 func TestFewAmongMany(t *testing.T) {
 	t.Parallel()
 	type test struct {

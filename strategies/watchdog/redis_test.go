@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// server is a server in memory, in fake time, and a driver whose calls the test can disturb.
+// server is a server in memory, in fake time, and a driver with faults set by the test.
 type server struct {
 	driver.Driver
 	m *memredis.Server
@@ -43,7 +43,7 @@ func (s *server) silence(silent bool) {
 	s.silent = silent
 }
 
-// sent returns how many scripts were sent.
+// sent returns the number of scripts sent.
 func (s *server) sent() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func acquireMany(t *testing.T, ctx context.Context, l locker.Locker, n int) []*l
 	return locks
 }
 
-// A hold that a renewal finds gone is lost at once. Others that travel with it are not.
+// A hold found gone by its renewal is lost at once. Others in the same round trip are not.
 func TestGoneAmongOthers(t *testing.T) {
 	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
 		locks := acquireMany(t, t.Context(), l, 10)

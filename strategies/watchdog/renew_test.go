@@ -132,7 +132,7 @@ func TestLetsGo(t *testing.T) {
 	})
 }
 
-// The repetitions of a renewal that failed begin 50 ms apart, whatever an earlier outage came to.
+// The repetitions of a failed renewal begin 50 ms apart, whatever the pauses of an earlier outage.
 func TestEachOutageBeginsWithShortPauses(t *testing.T) {
 	inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
 		ctx, at := renewals(t)
@@ -150,7 +150,7 @@ func TestEachOutageBeginsWithShortPauses(t *testing.T) {
 	})
 }
 
-// A lock that its holder renewed for longer is not renewed before that is due.
+// A lock renewed for longer by its holder is not renewed before its time.
 func TestRenewedByItsHolder(t *testing.T) {
 	inMemory(t, watchdog.Config{}, func(t *testing.T, _ *lockertest.Locker, l locker.Locker) {
 		ctx, at := renewals(t)
@@ -158,7 +158,7 @@ func TestRenewedByItsHolder(t *testing.T) {
 		match(t, lock.Renew(t.Context(), time.Hour))
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		check.AtMost(t, "renewals", len(at.list()), 2) // the holder's own, and the one that was planned
+		check.AtMost(t, "renewals", len(at.list()), 2) // the holder's own, and the planned one
 		time.Sleep(10 * time.Hour)
 		release(t, lock)
 	})

@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// divided is a Locker without a server. Locks whose name begins with "silent" get no reply while
-// silent is set.
+// divided is a Locker without a server. While silent is set, locks with the prefix "silent" get no
+// reply.
 type divided struct {
 	granting
 	silent *atomic.Bool
@@ -43,8 +43,8 @@ func (d divided) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return d.granting.Do(ctx, op)
 }
 
-// A Locker routes to two servers. One that does not answer costs the locks of the other nothing,
-// however many there are, and the number of goroutines is bounded.
+// A Locker routes to two servers. A silent one costs the locks of the other nothing, however many
+// there are, and the number of goroutines is bounded.
 func TestSilenceAmongRenewals(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	for _, tt := range []struct{ silent, well, goroutines int }{{20, 30, 40}, {150, 50, 200}, {10_000, 200, 3*1024 + 64}} {
 		t.Run(fmt.Sprint(tt.silent), func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// pipelined is a driver that counts scripts and round trips. Each round trip with scripts takes its
-// time; locks are acquired at once.
+// pipelined is a driver that counts scripts and round trips. A round trip with scripts takes time;
+// locks are acquired at once.
 type pipelined struct {
 	adapter.Driver
 	renewals, trips atomic.Int32
@@ -45,12 +45,12 @@ func newPipelined() *pipelined {
 	return d
 }
 
-// Renewals that are due together take about as few round trips as there can be, and few goroutines.
+// Renewals due together take about the minimum number of round trips, and few goroutines.
 func TestRenewalsTravelTogether(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	const locked, perTrip = 5000, 32
 	for _, tt := range []struct {
 		jitter float64
-		bursts int32 // at so many moments renewals are due
+		bursts int32 // moments with due renewals
 	}{{1e-12, 1}, {0.1, 8}} {
 		t.Run(fmt.Sprint(tt.bursts), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
