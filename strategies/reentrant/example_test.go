@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-// Nested work re-enters: the ctx that Do passes on carries the owner.
+// Nested work re-enters: Do's ctx carries the owner.
 func Example() {
 	server, err := miniredis.Run()
 	if err != nil {

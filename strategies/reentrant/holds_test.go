@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-// Scripts that read all holds remove the expired ones.
+// Scripts remove the expired holds when they read all holds.
 func TestReleaseRemovesDeadHolds(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.me(t, locker.Request{TTL: 10 * time.Second})
@@ -37,7 +37,7 @@ func TestReleaseRemovesDeadHolds(t *testing.T) {
 	})
 }
 
-// If there are more holds than a script looks at, the key may outlive them: the next acquire finds
+// If there are more holds than a script reads, the key may outlive them: the next acquire finds
 // that out.
 func TestDeadTenure(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestDeadTenure(t *testing.T) {
 				}
 				release(t, b.me(t, locker.Request{TTL: time.Hour}))
 				b.holds(t, 201)
-				if owner == "you" { // whoever is refused sets it right
+				if owner == "you" { // a refused caller corrects it
 					if held := b.refusal(t); held.Left != 5*time.Second || b.m.TTL(name) != 5*time.Second {
 						t.Errorf("left %v, the key lives for %v; want 5s", held.Left, b.m.TTL(name))
 					}
@@ -74,7 +74,7 @@ func TestDeadTenure(t *testing.T) {
 	}
 }
 
-// Holds that are never released do not accumulate while others enter.
+// Holds without a release do not accumulate while others enter.
 func TestDeadHoldsAreRemoved(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.me(t, locker.Request{TTL: 24 * time.Hour})
@@ -89,7 +89,7 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 	})
 }
 
-// Thousands of nested acquires and releases work, also if the outermost are released first.
+// Thousands of nested acquires and releases work, even if the outermost are released first.
 func TestManyHolds(t *testing.T) {
 	t.Parallel()
 	for inwards, n := range map[bool]int{false: effort.Of(300, 300, 10_000), true: effort.Of(200, 200, 1000)} {
@@ -116,7 +116,7 @@ func TestManyHolds(t *testing.T) {
 	}
 }
 
-// The field that names the hold that ends last follows a resume and its undo.
+// The field last names the hold with the latest end, through a resume and its undo.
 func TestResumeMovesLast(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer, old := b.me(t, locker.Request{TTL: time.Hour}), b.me(t, locker.Request{TTL: 2 * time.Hour})
@@ -141,8 +141,7 @@ func TestBadConfig(t *testing.T) {
 	})
 }
 
-// A field that is not in our form is reported at once as a key that is not a lock. The key is left
-// alone.
+// A field not in our form is reported at once as a key that is not a lock. The key is left alone.
 func TestMalformedFields(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.me(t, locker.Request{TTL: time.Hour, Fenced: true})

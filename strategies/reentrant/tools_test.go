@@ -50,7 +50,7 @@ func (b bench) refusal(t *testing.T) *locker.ContentionError {
 	return held
 }
 
-// holds fails the test unless there are that many live holds.
+// holds fails the test unless there are want live holds.
 func (b bench) holds(t *testing.T, want int) locker.State {
 	t.Helper()
 	return locktest.Holds(t, b, b.m, name, want)

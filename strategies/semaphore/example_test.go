@@ -46,7 +46,7 @@ func Example() {
 	// <nil>
 }
 
-// A program with another limit is told so. With Resize it sets the limit, also while permits are
+// A program with another limit gets an error. With Resize it sets the limit, even while permits are
 // held.
 func ExampleConfig_resize() {
 	server, err := miniredis.Run()

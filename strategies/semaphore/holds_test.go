@@ -82,7 +82,7 @@ func TestLimitEndsWithLastHold(t *testing.T) {
 	})
 }
 
-// A limit that grows counts at once; one that shrinks, as permits return.
+// A larger limit counts at once; a smaller one, as permits return.
 func TestResize(t *testing.T) {
 	run(t, 3, func(t *testing.T, b bench) {
 		five, two := b.with(semaphore.Config{Permits: 5, Resize: true}), b.with(semaphore.Config{Permits: 2, Resize: true})
@@ -105,7 +105,7 @@ func TestResize(t *testing.T) {
 	})
 }
 
-// What is not a semaphore of this package is an error, and left alone.
+// A key other than a semaphore of this package is an error, and left alone.
 func TestForeignKeys(t *testing.T) {
 	run(t, 3, func(t *testing.T, b bench) {
 		for what, set := range map[string]func(){
@@ -146,7 +146,7 @@ func TestForeignKeys(t *testing.T) {
 	})
 }
 
-// A hold that something else removed does not keep its permits.
+// A hold removed by something else does not keep its permits.
 func TestRemovedHold(t *testing.T) {
 	run(t, 2, func(t *testing.T, b bench) {
 		lock, other := take(t, b, locker.Request{}), take(t, b, locker.Request{})
@@ -169,8 +169,8 @@ func TestRemovedHold(t *testing.T) {
 	})
 }
 
-// A hold that was released cannot be renewed, released or resumed, and keeps its permits when the
-// limit changes.
+// A released hold in its MinHold cannot be renewed, released or resumed, and keeps its permits when
+// the limit changes.
 func TestKeptHold(t *testing.T) {
 	run(t, 3, func(t *testing.T, b bench) {
 		lock := take(t, b, locker.Request{MinHold: 20 * time.Second, Permits: 2})
@@ -193,8 +193,8 @@ func TestKeptHold(t *testing.T) {
 	})
 }
 
-// A process with many waiters does not keep permits from one with a single waiter: that has its
-// turn after one hold of each other process at most.
+// A process with many waiters does not keep permits from one with a single waiter: it has its turn
+// after one hold of each other process at most.
 func TestProcessesTakeTurns(t *testing.T) {
 	run(t, 2, func(t *testing.T, b bench) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -217,7 +217,7 @@ func TestProcessesTakeTurns(t *testing.T) {
 			sleep(500 * time.Millisecond)
 			begin := time.Now()
 			lock := take(t, single, locker.Request{})
-			// The 20 of the crowd that came before hold for half a second in all.
+			// The 20 holds of the crowd ahead of it last half a second in all.
 			check.AtMost(t, "wait beside a crowd", time.Since(begin), 700*time.Millisecond)
 			release(t, lock)
 		}

@@ -28,7 +28,7 @@ type bench struct {
 	m   *memredis.Server
 }
 
-// run runs f in a bubble, with a semaphore of so many permits.
+// run runs f in a bubble, with a semaphore of this many permits.
 func run(t *testing.T, permits int, f func(t *testing.T, b bench)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func (b bench) gone(t *testing.T) {
 	locktest.Gone(t, b.m, name)
 }
 
-// process returns a Locker that waits, as a process of its own has it.
+// process returns a Locker that waits, as in a process of its own.
 func process(l locker.Locker) locker.Locker {
 	return locker.Chain(l, locker.Must(retry.New(retry.Config{})))
 }

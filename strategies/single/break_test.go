@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Break ends the lock of another library too, also one that never expires. What is too long to be
+// Break ends another library's lock too, even one that never expires. A value too long to be
 // compared stays.
 func TestBreakForeign(t *testing.T) {
 	type test struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// In a cluster the nodes that have no part in the slot of a lock hear nothing of its hand-overs. A
-// driver publishes to all of them only until its first SSUBSCRIBE is answered.
+// In a cluster, nodes without a part in a lock's slot hear nothing of its hand-overs: a driver
+// publishes to all nodes only until its first SSUBSCRIBE is answered.
 func TestWakeUpsStayAtTheNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, redistest.Options{})
@@ -44,8 +44,8 @@ func TestWakeUpsStayAtTheNode(t *testing.T) {
 			}
 		}
 		check.OK(t, lock.Release(t.Context()))
-		// Each that is published to all makes a node send two. One that has to subscribe again, as after
-		// a connection that broke, may do so.
+		// Each message published to all makes a node send two. A driver that subscribes again, as after a
+		// broken connection, may publish one.
 		if n := busMessages(t, c) - before; n >= handOvers-2 {
 			t.Errorf("%s: %d hand-overs made the nodes send %d messages to one another, want none", client.Name, handOvers-2, n)
 		}
@@ -72,7 +72,7 @@ func waitFor(t *testing.T, l locker.Locker, name string) <-chan *locker.Lock {
 	return got
 }
 
-// busMessages returns how many published messages the nodes have sent to one another.
+// busMessages returns the number of published messages sent between nodes.
 func busMessages(t *testing.T, c *redistest.Cluster) (sum int) {
 	t.Helper()
 	for _, node := range c.Nodes() {

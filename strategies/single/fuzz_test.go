@@ -44,8 +44,8 @@ func (d *slotted) Subscribe(context.Context, string) (driver.Subscription, error
 func (d *slotted) Info() driver.Info { return driver.Info{} }
 func (d *slotted) Close() error      { return d.Shutdown(nil) }
 
-// Others get the owner and the note of a holder unchanged. The value of another library shows
-// neither: only a value exactly in our form is parsed.
+// Others get the owner and the note of a holder unchanged. Another library's value shows neither:
+// only a value exactly in our form is parsed.
 func FuzzValues(f *testing.F) {
 	const token = "0123456789abcdefABCDE_"
 	for _, value := range []string{
@@ -77,7 +77,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// told returns the owner and the note that a refused attempt and Inspect return.
+// told returns the owner and the note from a refused attempt, and demands the same of Inspect.
 func told(t *testing.T, l *single.Locker) (owner, note string) {
 	t.Helper()
 	_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})

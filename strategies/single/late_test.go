@@ -94,7 +94,7 @@ func (longLived) Eval(context.Context, *driver.Script, []string, []string) (driv
 	return driver.NewReply([]any{int64(0), "foreign", int64(math.MaxInt64 / 1000)})
 }
 
-// A TTL that the allowance for drift uses up is refused before anything is sent.
+// A TTL used up by the allowance for drift is refused before anything is sent.
 func TestTTLThatCannotBeHeld(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		for _, ttl := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 3*time.Millisecond - 1} {
@@ -147,8 +147,7 @@ func (m *meanwhile) Eval(ctx context.Context, s *driver.Script, keys, args []str
 	return m.Driver.Eval(ctx, s, keys, args)
 }
 
-// A renewal that is sent with the value from before a change of the note loses no lock, except one
-// that is gone.
+// A renewal with the value from before a change of the note loses no lock, unless the lock is gone.
 func TestNoteBesideRenewal(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		drv := &meanwhile{Driver: b.drv}

@@ -16,14 +16,14 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// wantFreeAt waits in fake time until the name is free, and demands that this is the time.
+// wantFreeAt demands that the name becomes free at want, and waits for it in fake time.
 func (b bench) wantFreeAt(t *testing.T, want time.Time) {
 	t.Helper()
 	b.wantFree(t, time.Hour)
 	check.Within(t, "time after which the name is free", time.Since(want), 0, 2*time.Millisecond)
 }
 
-// A release that is resent, or repeated in the background, keeps the name until the same time.
+// A release resent, or repeated in the background, keeps the name until the same time.
 func TestMinHoldOfResends(t *testing.T) {
 	const minHold, work = 20 * time.Second, time.Second
 	hang := fault{Hang: true}
@@ -48,7 +48,7 @@ func TestMinHoldOfResends(t *testing.T) {
 	})
 }
 
-// A release that the server executes late keeps the name for as much longer, but not beyond the
+// A release executed late by the server keeps the name for as much longer, but not beyond the
 // lease.
 func TestMinHoldEndsWithLease(t *testing.T) {
 	run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
@@ -64,8 +64,7 @@ func TestMinHoldEndsWithLease(t *testing.T) {
 	})
 }
 
-// The waiters of the same and of other processes acquire the lock when MinHold has passed, in any
-// configuration, and at most one of them.
+// When MinHold has passed, in any configuration, waiters of all processes acquire the lock in turn.
 func TestWaitersAtEndOfMinHold(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []struct {
@@ -109,7 +108,7 @@ func TestWaitersAtEndOfMinHold(t *testing.T) {
 	}
 }
 
-// ReleaseTimeout bounds a release without an answer, also once its ctx has ended, and the release
+// ReleaseTimeout bounds a release without an answer, even once its ctx has ended, and the release
 // goes on.
 func TestReleaseTimeout(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ var (
 	errCut = faultdriver.ErrCut
 )
 
-// fault is what happens to one command.
+// fault is the fate of one command.
 type fault = faultdriver.Fault
 
 // bench is a server in memory, in fake time, and a Locker on it.
@@ -58,7 +58,7 @@ func (b bench) acquire(t *testing.T, req locker.Request) *locker.Lock {
 	return locker.Must(b.Acquire(t.Context(), req))
 }
 
-// wantFree waits in fake time until the key is gone, at most for the duration within.
+// wantFree waits in fake time until the key is gone, at most for within.
 func (b bench) wantFree(t *testing.T, within time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(within); b.m.Exists(name); sleep(time.Millisecond) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// waits returns a ctx for an attempt of a waiter that has waited for d.
+// waits returns a ctx for an attempt of a waiter after a wait of d.
 func waits(t *testing.T, id string, d time.Duration) context.Context {
 	t.Helper()
 	return lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: time.Now().Add(-d)})
@@ -28,8 +28,8 @@ func (b bench) refused(t *testing.T, ctx context.Context, req locker.Request) *l
 	return locktest.Refusal(t, err)
 }
 
-// A release that leaves the lock to its own process, and is sent again in the background, wakes the first
-// waiter: its own process has tried by then.
+// A release in favour of its own process, resent in the background, wakes the first waiter: its own
+// process has tried by then.
 func TestLateReleaseWakesOthers(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		held := b.acquire(t, locker.Request{TTL: time.Minute})
@@ -49,7 +49,7 @@ func TestLateReleaseWakesOthers(t *testing.T) {
 	})
 }
 
-// A lock that is kept for a waiter is not another library's: those behind do not poll it as such.
+// A lock kept for a waiter is not another library's: waiters behind do not poll it as such.
 func TestReservationIsOurs(t *testing.T) {
 	run(t, single.Config{Fair: true}, func(t *testing.T, b bench) {
 		held := b.acquire(t, locker.Request{TTL: time.Minute})
@@ -64,8 +64,8 @@ func TestReservationIsOurs(t *testing.T) {
 	})
 }
 
-// Inspect counts each process that waits once, until its place no longer counts, and waiters
-// without a place as one if nobody has a place.
+// Inspect counts each waiting process once, until its place expires; if nobody has a place, it
+// counts all waiters without one as one.
 func TestInspectCountsWaiters(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		b.acquire(t, locker.Request{TTL: time.Minute})
@@ -128,8 +128,8 @@ func TestDeadWaitersDelayNobody(t *testing.T) {
 	}
 }
 
-// A waiter that was woken keeps the lock from other waiters for 500 ms, and no longer if the
-// server's clock is set back, as by a failover.
+// A woken waiter keeps the lock from other waiters for 500 ms, and no longer if the server's clock
+// is set back, as by a failover.
 func TestQueueWhenTheClockIsSetBack(t *testing.T) {
 	type test struct {
 		step    time.Duration
