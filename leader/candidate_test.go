@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-// The pauses grow, and start again from the shortest after a term that lasted.
+// The pauses grow, and start again from the shortest after a term of a TTL or longer.
 func TestPauses(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
@@ -85,7 +85,7 @@ func TestRunIsStopped(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		match(t, leader.Run(ctx, wrap(l), leader.Config{Name: name, Lead: lead}))
-		match(t, leader.Run(t.Context(), l, leader.Config{ // which does not wait
+		match(t, leader.Run(t.Context(), l, leader.Config{ // without waiting
 			Name: name, Lead: lead,
 			Policy: twice,
 		}), locker.ErrNotAcquired)
@@ -145,7 +145,7 @@ func TestInvalid(t *testing.T) {
 	match(t, leader.Run(t.Context(), unfenced, leader.Config{Name: name, Lead: lead}), errors.ErrUnsupported)
 }
 
-// It yields changes, at the interval and when the lease ends, and ends with a loop that is left.
+// Observe yields changes, at the interval and when the lease ends, and ends with its loop.
 func TestObserve(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()

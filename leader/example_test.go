@@ -82,7 +82,7 @@ func ExampleCandidate_IsLeader() {
 	// after: leader: this candidate does not lead
 }
 
-// Others learn who leads, to send it their requests.
+// Other processes learn who leads, to send their requests there.
 func ExampleObserve() {
 	l := locks()
 	ctx, stop := context.WithCancel(context.Background())

@@ -22,11 +22,11 @@ import (
 
 var errWork = errors.New("the work failed")
 
-// What Lead returns decides whether Run campaigns again.
+// Lead's result decides whether Run campaigns again.
 func TestLeadReturns(t *testing.T) {
 	t.Parallel()
 	type test struct {
-		returns []error // what the calls of Lead return
+		returns []error // of the calls of Lead
 		policy  func() backoff.BackOff
 		want    error // nil: Run returns nil
 	}
@@ -67,7 +67,7 @@ func TestLeadReturns(t *testing.T) {
 	})
 }
 
-// twice is a policy that lets Run try again two times.
+// twice is a policy of two retries.
 func twice() backoff.BackOff {
 	return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2)
 }
@@ -86,7 +86,7 @@ func TestLeadPanics(t *testing.T) {
 	type test struct {
 		lead func(context.Context, int64) error
 		text string // in the text of the panic; "": Goexit
-		want error  // what the panic matches
+		want error  // matched by the panic
 	}
 	check.EachInFakeTime(t, map[string]test{
 		"an error":       {func(context.Context, int64) error { panic(errWork) }, "the work failed", errWork},
@@ -114,8 +114,7 @@ func TestLeadPanics(t *testing.T) {
 	})
 }
 
-// A Lead that ends late is waited for. Until it returns its lease is renewed, so that nobody else
-// leads.
+// Run waits for a late Lead. Until it returns its lease is renewed, so that nobody else leads.
 func TestLeadEndsLate(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		const ttl, late = 5 * time.Second, 20 * time.Second
@@ -143,7 +142,7 @@ func TestLeadEndsLate(t *testing.T) {
 	})
 }
 
-// A Lead that ignores the end of its ctx: Run returns and says so, the lease runs out, another
+// If Lead ignores the end of its ctx, Run returns ErrLeadRunning, the lease runs out, another
 // Candidate leads, and this one does not lead again until that Lead has returned.
 func TestLeadIgnoresItsContext(t *testing.T) {
 	t.Parallel()

@@ -24,13 +24,13 @@ func wrap(strategy locker.Locker) locker.Locker {
 	return locker.Must(holdfast.Wrap(strategy, holdfast.Config{}))
 }
 
-// runner is a Candidate that runs.
+// runner is a running Candidate.
 type runner struct {
 	t *testing.T
 	*leader.Candidate
 	terms chan int64 // of each call of Lead
 	stop  context.CancelFunc
-	ended chan error // what Run returned
+	ended chan error // results of Run
 }
 
 // run starts a Candidate. Its Lead waits for the end of its ctx, unless cfg has another.
@@ -64,7 +64,7 @@ func (r *runner) again() {
 	go func() { r.ended <- r.Run(ctx) }()
 }
 
-// patience is for a busy machine: what takes longer hangs.
+// patience allows for a busy machine: anything longer hangs.
 const patience = 30 * time.Second
 
 // leads waits until the Candidate leads, and returns its term.
@@ -93,7 +93,7 @@ func (r *runner) result() error {
 	}
 }
 
-// isLeader checks what the Candidate says of itself.
+// isLeader checks the Candidate's own report.
 func (r *runner) isLeader(want int64) {
 	r.t.Helper()
 	term, leads := r.Term()

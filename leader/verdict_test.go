@@ -143,8 +143,8 @@ func TestView(t *testing.T) {
 	})
 }
 
-// A term ends by the clock, also if nothing has noticed that yet: a process that was frozen may
-// run other goroutines first when it wakes up.
+// A term ends by the clock, even if nothing has noticed yet: a process may be frozen, and run other
+// goroutines first when it wakes up.
 func TestTermEndsByTheClock(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		lock := locker.Must(lockertest.New().Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Minute, Fenced: true}))
