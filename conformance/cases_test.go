@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// Each case that runs in fake time is named by a mutant, which it must catch.
+// Each case in fake time has a mutant for it to catch.
 func TestEveryCaseHasAMutant(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("m*_test.go") // mutant_*_test.go, and main_test.go with flawed drivers

@@ -42,7 +42,7 @@ func (l coolingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return l.Lease.Do(ctx, op)
 }
 
-// TestCoolDown runs the suite on a strategy that keeps names taken after their release.
+// TestCoolDown runs the suite on a strategy with a cool-down after each release.
 func TestCoolDown(t *testing.T) {
 	t.Parallel()
 	Run(t, Harness{

@@ -47,7 +47,7 @@ func listOfCases() string {
 	return b.String()
 }
 
-// casesOf returns the cases that prove a contract.
+// casesOf returns the cases of a contract.
 func casesOf(contract int) (list []testCase) {
 	for _, c := range cases {
 		if c.contract == contract {

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// outage is a Locker whose server can be cut off.
+// outage is a Locker and a way to cut off its server.
 type outage struct {
 	locker.Locker
 	begin func()
@@ -28,7 +28,7 @@ type outage struct {
 // outageTTL makes an attempt last for 200 ms.
 const outageTTL = 600 * time.Millisecond
 
-// outageCall is a call that meets an outage, and returns the error.
+// outageCall makes a call during an outage, and returns its error.
 type outageCall func(ctx context.Context, o outage) error
 
 // acquireCall acquires in the outage.
@@ -40,7 +40,7 @@ func acquireCall(req locker.Request) outageCall {
 	}
 }
 
-// holdCall calls f in the outage with a lock that was acquired before.
+// holdCall calls f in the outage with a lock acquired before.
 func holdCall(f func(ctx context.Context, o outage, lock *locker.Lock) error) outageCall {
 	return func(ctx context.Context, o outage) error {
 		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
@@ -134,7 +134,7 @@ func acquireError(ctx context.Context, l locker.Locker, req locker.Request) erro
 	return err
 }
 
-// classes returns which of the errors that callers test for err matches, and its Op.
+// classes returns the exported errors matched by err, and its Op.
 func classes(err error) (list []string) {
 	for name, class := range map[string]error{
 		"ErrNotAcquired": locker.ErrNotAcquired, "ErrMaxWait": locker.ErrMaxWait, "ErrNotHeld": locker.ErrNotHeld, "ErrLost": locker.ErrLost,
@@ -158,8 +158,8 @@ func classes(err error) (list []string) {
 	return list
 }
 
-// The errors of an outage of the in-memory Locker match what those of strategies/single match when
-// its server cannot be reached.
+// The errors of an outage of the in-memory Locker match the same errors as those of
+// strategies/single without its server.
 func TestDoubleFailsAsStrategiesDo(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []lockertest.Outage{lockertest.Refused, lockertest.Silent} {
@@ -201,7 +201,7 @@ func realOutage(t *testing.T, kind lockertest.Outage, call outageCall) (took tim
 	return took, err
 }
 
-// beginOutage cuts the server off. It returns once no connection is left that was made before.
+// beginOutage cuts the server off. It returns once every earlier connection is closed.
 func beginOutage(t *suite.T, l locker.Locker, p *faultproxy.Proxy, kind lockertest.Outage) {
 	if kind == lockertest.Silent {
 		p.Freeze()

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-// notOfDouble are the cases that the in-memory Locker of package lockertest does not run, by why.
+// notOfDouble lists the cases not run on the in-memory Locker of package lockertest, by reason.
 var notOfDouble = map[string][]string{
 	"it loses, delays or counts commands on their way to a server": {
 		"a Break whose reply is lost leaves the next holder alone",
@@ -92,13 +92,13 @@ func isOfDouble(name string) bool {
 	return true
 }
 
-// doubleDriver is a driver through which nothing is sent.
+// doubleDriver is a driver that sends nothing.
 type doubleDriver struct{ driver.Driver }
 
 func (doubleDriver) Info() driver.Info { return driver.Info{Client: "memory"} }
 func (doubleDriver) Close() error      { return nil }
 
-// Delivery is that of the Locker's own channels.
+// Delivery returns the delivery of the Locker's own channels.
 func (doubleDriver) Delivery(string) driver.Delivery { return driver.DeliveryCounted }
 
 // double is the server of a case: a Locker in memory for each limit of permits; 0 is a lock.
@@ -115,7 +115,7 @@ func (d double) of(permits int) *lockertest.Locker {
 	return l
 }
 
-// do answers the commands that cases send around the driver.
+// do answers the commands of cases outside the driver.
 func (d double) do(args ...any) (any, error) {
 	switch args[0] {
 	case "KEYS":
@@ -152,7 +152,7 @@ func (d double) do(args ...any) (any, error) {
 	return nil, fmt.Errorf("%v: %w", args[0], errors.ErrUnsupported)
 }
 
-// harness is that of a lock, or of a semaphore of so many permits.
+// harness returns the harness of a lock, or of a semaphore of so many permits.
 func (d double) harness(permits int) *Harness {
 	h := &Harness{
 		Name: "lockertest",
@@ -169,7 +169,7 @@ func (d double) harness(permits int) *Harness {
 	return h
 }
 
-// The in-memory Locker passes the suite, in fake time, but for the cases that take a server.
+// The in-memory Locker passes the suite, in fake time, except for the cases with a server.
 func TestDouble(t *testing.T) {
 	t.Parallel()
 	for permits, name := range []string{"lock", "semaphore of one permit"} {

@@ -18,10 +18,10 @@ func plain(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	return suitetest.Dial(tb, suite.Target(target))
 }
 
-// sound is what TestRun runs the suite over.
+// sound is the harness of TestRun.
 var sound = &Harness{Dial: plain}
 
-// mutants are what is flawed, with what it was made of, and the cases that must catch the flaw.
+// mutants are flawed things of one kind, each with its sound origin and the cases for its flaw.
 type mutants struct {
 	*testing.T
 	list []suitetest.Mutant
@@ -40,15 +40,14 @@ func (m *mutants) script(with func(t *testing.T, sound, flawed string) *Harness,
 	m.add(name, with(m.T, sound, flawed), with(m.T, "", ""), caught...)
 }
 
-// convict demands that the suite fails on each mutant by the cases that were made for its flaw, and
-// that these pass without the flaw.
+// convict demands that each mutant fails the cases for its flaw, and that its sound origin passes
+// them.
 func (m *mutants) convict() {
 	m.Helper()
 	suitetest.Catch(m.T, m.list)
 }
 
-// TestFlawedDrivers demands that the suite for locks fails too on drivers that do not wake waiters
-// or do not close.
+// The suite for locks fails too on drivers that do not wake waiters or do not close.
 func TestFlawedDrivers(t *testing.T) {
 	t.Parallel()
 	m := mutants{T: t}

@@ -17,20 +17,20 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// algorithm is a way to lock. The sound ones pass the cases that the mutants fail; a mutant differs
-// from a sound one in the flaw alone.
+// algorithm is a way to lock. A mutant differs from a sound one in the flaw alone; the sound one
+// passes the cases failed by the mutant.
 type algorithm struct {
 	acquire, renew, release string // Lua, see mutant_lua_test.go
 
-	// take, where it is not nil, is a send of acquire in place of the script.
+	// take, if not nil, sends an acquire in place of the script.
 	take func(ctx context.Context, h *mutableHold) (driver.Reply, error)
 
 	token          func(req locker.Request) string // default: a fresh one
 	outageIsHeld   bool                            // no answer counts as "held by another"
 	rawCause       bool                            // whatever ended the ctx matches
-	doubts         bool                            // what was not sent may have been executed
+	doubts         bool                            // a command not sent counts as perhaps executed
 	onceOnly       bool                            // nothing is sent again
-	carelessly     bool                            // what a release was answered is nobody's affair
+	carelessly     bool                            // ignores the answer to a release
 	obedient       bool                            // a cancelled ctx stops a release
 	fromLast       bool                            // the lease counts from the last send
 	noCleanUp      bool                            // a cancelled acquire is left to itself
@@ -40,7 +40,7 @@ type algorithm struct {
 	keepsInUndo         bool // a given up acquire is released like a hold
 	leaseIgnoresMinHold bool // it is the default
 
-	forgetsFences bool // a fencing token that is raised is not stored
+	forgetsFences bool // does not store a raised fencing token
 }
 
 // mutable locks by an algorithm.
@@ -277,7 +277,7 @@ func (h *mutableHold) release(ctx context.Context) error {
 	return nil
 }
 
-// cleanUp removes what a cancelled acquire may yet bring about.
+// cleanUp undoes a cancelled acquire, even one still to arrive.
 func (h *mutableHold) cleanUp() {
 	if h.alg.keepsInUndo && h.minHold > 0 {
 		h.keepUntil = time.Now().Add(h.minHold)

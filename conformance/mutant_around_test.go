@@ -46,7 +46,7 @@ func (l *flawedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return l.do(ctx, l, op)
 }
 
-// operating is middleware whose leases do their operations by do.
+// operating is middleware with do as Do of its leases.
 func operating(do operates) locker.Middleware {
 	return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
 		lock, err := inner.Acquire(ctx, req)
@@ -68,7 +68,7 @@ func converting(convert operates) operates {
 	}
 }
 
-// redated is middleware whose Locks have another Deadline until they are renewed.
+// redated is middleware that changes the Deadline of Locks until they are renewed.
 func redated(deadline func(ctx context.Context, lock *locker.Lock) time.Time) locker.Middleware {
 	return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
 		lock, err := inner.Acquire(ctx, req)
@@ -81,10 +81,10 @@ func redated(deadline func(ctx context.Context, lock *locker.Lock) time.Time) lo
 	})
 }
 
-// ownDeadline is the Deadline that lock has.
+// ownDeadline is the Deadline of lock.
 func ownDeadline(_ context.Context, lock *locker.Lock) time.Time { return lock.Deadline() }
 
-// fromReply is the Deadline of a lease that counts from the answer.
+// fromReply is the Deadline of a lease counted from the answer.
 func fromReply(_ context.Context, lock *locker.Lock) time.Time {
 	return time.Now().Add(lock.TTL() - lock.TTL()/100)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// luaEndSilently deletes a key that holds a value, and wakes nobody.
+// luaEndSilently deletes a key if it holds the value, and wakes nobody.
 const luaEndSilently = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   return redis.call('DEL', KEYS[1])
@@ -22,7 +22,7 @@ type flawedBreaks struct {
 	locker.Locker
 	drv driver.Driver
 
-	deletes bool // it deletes the key, whatever that holds, until it gets an answer
+	deletes bool // it deletes the key, whatever its value, until it gets an answer
 	silent  bool // it compares, and wakes nobody
 	idle    bool // it ends nothing
 }
@@ -61,7 +61,7 @@ func (f flawedBreaks) FindHolds(ctx context.Context, name string) (locker.State,
 	}, nil
 }
 
-// firstNodes is a quorum whose Break ends what the first nodes hold.
+// firstNodes is a quorum whose Break ends holds on the first nodes alone.
 type firstNodes struct {
 	locker.Locker
 	nodes []locker.Locker

@@ -62,7 +62,7 @@ func TestMutantsThatConvert(t *testing.T) {
 	m.convict()
 }
 
-// releasing releases where it should undo.
+// releasing releases instead of undoing.
 func releasing(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
 	if op.Kind == lease.OpUndo {
 		op.Kind = lease.OpRelease
@@ -70,7 +70,7 @@ func releasing(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, er
 	return l.Lease.Do(ctx, op)
 }
 
-// handleDeletes is single with a ReleaseHandle that compares nothing and is sent once.
+// handleDeletes is single with a ReleaseHandle without comparison or resend.
 type handleDeletes struct {
 	locker.Locker
 	drv driver.Driver

@@ -65,7 +65,7 @@ func (l leaseOf) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{}, errors.ErrUnsupported
 }
 
-// unchecked hands over locks whose renewals are not sent.
+// unchecked hands over locks without sending their renewals.
 func unchecked(cfg handover.Config) (locker.Middleware, error) {
 	mw, err := handover.New(cfg)
 	return func(l locker.Locker) locker.Locker {

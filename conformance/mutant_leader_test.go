@@ -31,7 +31,7 @@ func (c *flawedCandidate) Run(ctx context.Context) error {
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // as of a Candidate that is stopped
+			return nil //nolint:nilerr // as of a stopped Candidate
 		case c.impatient && errors.Is(err, locker.ErrNotAcquired):
 			_ = c.lead(ctx, time.Now().UnixMicro())
 			continue

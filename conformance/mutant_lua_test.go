@@ -2,18 +2,18 @@ package conformance
 
 // The scripts of the sound algorithms and of the mutants. Each has
 //
-//	KEYS[1]  the lock
-//	KEYS[2]  the fence counter
-//	ARGV[1]  token
-//	ARGV[2]  TTL, ms
-//	ARGV[3]  "exclusive" or "shared"
-//	ARGV[4]  owner, or ""
-//	ARGV[5]  "true": mint a fencing token
-//	ARGV[6]  the channel of releases
-//	ARGV[7]  of a release: how long the name stays taken, ms
+// 	KEYS[1]  the lock
+// 	KEYS[2]  the fence counter
+// 	ARGV[1]  token
+// 	ARGV[2]  TTL, ms
+// 	ARGV[3]  "exclusive" or "shared"
+// 	ARGV[4]  owner, or ""
+// 	ARGV[5]  "true": mint a fencing token
+// 	ARGV[6]  the channel of releases
+// 	ARGV[7]  of a release: how long the name stays taken, ms
 //
-// acquire replies {1, fence}: taken now; {2, fence}: by an earlier send; {0, ms, value}: held, its
-// PTTL, and by what. renew and release reply 1, or 0 where the hold is gone.
+// acquire replies {1, fence}: taken now; {2, fence}: by an earlier send; {0, ms, value}: held, with
+// its PTTL and value. renew and release reply 1, or 0 if the hold is gone.
 
 const luaMint = `
 local function mint(next)
@@ -103,7 +103,7 @@ redis.call('PUBLISH', ARGV[6], '')
 return 1`
 )
 
-// What the mutants do instead.
+// The flawed scripts of the mutants, and parts of scripts.
 const (
 	luaSetNX  = `local set = redis.call('SETNX', KEYS[1], ARGV[1]) if set == 1 then return {1, '0'} end return {0, redis.call('PTTL', KEYS[1])}`
 	luaExpire = `return redis.call('PEXPIRE', KEYS[1], ARGV[2])`

@@ -25,7 +25,7 @@ func flawedDriver(d suitetest.Driver) *Harness {
 	}}
 }
 
-// errorReplyNotSent takes an error reply for a command that was not sent.
+// errorReplyNotSent reports a command as not sent after an error reply.
 func errorReplyNotSent(err error) error {
 	if driver.CodeOf(err) != "" {
 		return driver.NotSent(errors.New(err.Error()))
@@ -33,7 +33,7 @@ func errorReplyNotSent(err error) error {
 	return err
 }
 
-// loadsOnce dials a driver that sends a script by digest alone once it has sent it.
+// loadsOnce dials a driver that sends a script by digest alone after the first send.
 func loadsOnce(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	var sent sync.Map // by digest
 	eval := func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
@@ -71,7 +71,7 @@ type undrained struct{ *respdriver.Driver }
 
 func (undrained) BeginAcquire() (end func(), err error) { return func() {}, nil }
 
-// unexplained is a driver that does not say why a script was not sent.
+// unexplained is a driver that gives no reason for a script not sent.
 type unexplained struct{ *respdriver.Driver }
 
 func (d unexplained) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
@@ -82,7 +82,7 @@ func (d unexplained) Eval(ctx context.Context, s *driver.Script, keys, args []st
 	return r, err
 }
 
-// leaseFunc is a function that is a Lease.
+// leaseFunc is a function as Lease.
 type leaseFunc func(ctx context.Context, op lease.Op) (lease.Term, error)
 
 func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Term, error) { return f(ctx, op) }

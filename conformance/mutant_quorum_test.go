@@ -41,8 +41,8 @@ func ignoring(kinds ...lease.OpKind) operates {
 	}
 }
 
-// ignoringLate makes nodes ignore some operations on holds that come late: once the quorum was
-// reached or, if ended, once its hold has ended. Each attempt of a quorum has an owner of its own.
+// ignoringLate makes nodes ignore late operations of kinds on a hold: those after the quorum was
+// reached or, if ended, after the end of its hold. Each attempt of a quorum has its own owner.
 func ignoringLate(ended bool, kinds ...lease.OpKind) locker.Middleware {
 	var mu sync.Mutex
 	won, over := map[string]int{}, map[string]bool{}

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// flawedDog renews with a flaw, in a goroutine per lock that ends with the driver.
+// flawedDog renews with a flaw, in a goroutine per lock. It ends with the driver.
 type flawedDog struct {
 	locker.Locker
 	drv driver.Driver

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// waitsUnder makes middleware/retry whose acquires f decides on.
+// waitsUnder makes middleware/retry with f in charge of its acquires.
 func waitsUnder(f func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error)) func(retry.Config) (locker.Middleware, error) {
 	return func(cfg retry.Config) (locker.Middleware, error) {
 		waits, err := retry.New(cfg)
@@ -21,7 +21,7 @@ func waitsUnder(f func(ctx context.Context, l locker.Locker, req locker.Request)
 	}
 }
 
-// nested refuses a request if its ctx carries a hold of the name that f accepts.
+// nested refuses a request if f accepts a hold of the name in its ctx.
 func nested(f func(lease.Hold) bool) func(context.Context, locker.Locker, locker.Request) (*locker.Lock, error) {
 	return func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
 		for hold := range lease.HoldsFrom(ctx, req.Name) {
@@ -71,7 +71,7 @@ func TestMutantsWithPermits(t *testing.T) {
 	m.convict()
 }
 
-// inTurn makes middleware/retry whose locks are held one after the other.
+// inTurn makes middleware/retry with one hold of its locks at a time.
 func inTurn(cfg retry.Config) (locker.Middleware, error) {
 	turn := make(chan struct{}, 1)
 	return waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {

@@ -231,8 +231,8 @@ func TestMutantsOfSemaphore(t *testing.T) {
 	m.convict()
 }
 
-// singleWith is strategies/single with flawed in place of sound in its scripts, one of which must
-// have that.
+// singleWith is strategies/single with flawed in place of sound in its scripts. At least one must
+// contain sound.
 func singleWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{Dial: dialWith(t, sound, flawed), New: newSingle}
 }
@@ -276,8 +276,8 @@ func scriptsWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{Dial: dialWith(t, sound, flawed)}
 }
 
-// dialWith makes drivers that run scripts with flawed in place of sound. One of them must have
-// that.
+// dialWith makes drivers that run scripts with flawed in place of sound. At least one must contain
+// sound.
 func dialWith(t *testing.T, sound, flawed string) func(testing.TB, drivertest.Target) (driver.Driver, error) {
 	var found atomic.Bool
 	t.Cleanup(func() {

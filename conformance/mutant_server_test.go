@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// neverReconnects dials a driver that sends nothing more once a connection has failed.
+// neverReconnects dials a driver that sends nothing after its first failed connection.
 func neverReconnects(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	var dead atomic.Pointer[error]
 	eval := func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
@@ -32,7 +32,7 @@ func neverReconnects(tb testing.TB, target drivertest.Target) (driver.Driver, er
 	return d.Dial(tb, suite.Target(target))
 }
 
-// The mutants of cases that no miniredis can run.
+// The mutants of cases beyond miniredis.
 func TestMutantsOnServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -84,7 +84,7 @@ func TestMutantsOnServers(t *testing.T) {
 	}
 }
 
-// onServer runs a case on a server of its own. The case waits for limit for what must happen.
+// onServer runs a case on a server of its own. limit bounds the case's waits.
 func onServer(t *testing.T, h *Harness, name string, limit time.Duration) *suite.Recorder {
 	s := h.suite()
 	srv, c := serverFor(t, s, name)

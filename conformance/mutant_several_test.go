@@ -17,9 +17,9 @@ import (
 type several struct {
 	asGiven   bool // in the order of the requests
 	eachOne   bool // a name asked for twice is acquired twice
-	leaves    bool // what was acquired is left when one fails
+	leaves    bool // leaves the locks acquired before a failure
 	firstOnly bool // the work ends with the first lock alone
-	keeps     bool // what a first try acquired is kept while the rest is waited for
+	keeps     bool // keeps the locks of a first try while waiting for the rest
 }
 
 func (s several) do(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) (err error) {
@@ -91,7 +91,7 @@ func TestMutantsOfSeveralLocks(t *testing.T) {
 	m.convict()
 }
 
-// unkept lets Close of a driver wait for each acquire alone, and not for the call that it is part of.
+// unkept lets Close of a driver wait for each acquire alone, not for the call around it.
 type unkept struct{ locker.Locker }
 
 func (u unkept) Unwrap() locker.Locker { return u.Locker }
@@ -102,7 +102,7 @@ func (u unkept) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 	return u.Locker.Acquire(ctx, req)
 }
 
-// tableOfNames keeps Locks by name in the way that is written first.
+// tableOfNames keeps Locks by name in the naive way.
 type tableOfNames struct {
 	locker locker.Locker
 	req    locker.Request

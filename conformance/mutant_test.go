@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// The sound algorithms: what a mutant fails, the one that it was made of passes.
+// The sound algorithms: each passes the cases failed by its mutants.
 var (
 	oneKey = algorithm{acquire: luaStringAcquire, renew: luaStringRenew, release: luaStringRelease}
 	fields = algorithm{acquire: luaFieldsAcquire, renew: luaFieldsRenew, release: luaFieldsRelease}
 )
 
-// The flawed algorithms, those of the literature first, and the cases that must catch them.
+// The flawed algorithms, those of the literature first, and the cases for their flaws.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	m := mutants{T: t}
@@ -133,7 +133,7 @@ func TestMutants(t *testing.T) {
 	m.convict()
 }
 
-// lua puts flawed in place of sound in the scripts that have that.
+// lua replaces sound by flawed in every script that contains it.
 func lua(sound, flawed string) func(*algorithm) {
 	return func(a *algorithm) {
 		before := *a
@@ -156,9 +156,9 @@ func takeInTwoCommands(ctx context.Context, h *mutableHold) (driver.Reply, error
 	return reply, err
 }
 
-// takeByClientClock stores when the holder's lease ends, by the holder's clock, and takes what
-// ended more than a second ago by its own. Two who see that at once are told apart by what GETSET
-// returns.
+// takeByClientClock stores the end of the holder's lease by the holder's clock, and takes a lease
+// that ended more than a second ago by its own. The result of GETSET decides between two
+// simultaneous takers.
 func takeByClientClock(ctx context.Context, h *mutableHold) (driver.Reply, error) {
 	const tolerance = time.Second
 	now := time.Now().Add(h.skew)
@@ -174,7 +174,7 @@ func takeByClientClock(ctx context.Context, h *mutableHold) (driver.Reply, error
 	}
 	till, err := strconv.ParseInt(text(found, 0), 10, 64)
 	if err != nil || now.Add(-tolerance).UnixMilli() <= till {
-		return reply, nil //nolint:nilerr // what is no number is not a lease of ours
+		return reply, nil //nolint:nilerr // not a number: not a lease of ours
 	}
 	before, err := h.eval(ctx, luaGetSet, h.ttl)
 	if err != nil || text(before, 0) != text(found, 0) {
@@ -183,7 +183,7 @@ func takeByClientClock(ctx context.Context, h *mutableHold) (driver.Reply, error
 	return driver.NewReply([]any{int64(1), "0"})
 }
 
-// harness runs cases on an algorithm. Each second Locker has a clock that is an hour ahead.
+// harness runs cases on an algorithm. The clock of each second Locker is an hour ahead.
 func (a algorithm) harness(caps Capabilities) *Harness {
 	var n atomic.Int32
 	return &Harness{Dial: plain, Can: caps, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {

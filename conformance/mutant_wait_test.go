@@ -18,8 +18,8 @@ import (
 // attempt makes an attempt of l.
 type attempt func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error)
 
-// attempts puts f between middleware/retry and the strategy: waiting that is flawed as if the flaw
-// were its own.
+// attempts puts f between middleware/retry and the strategy, so that f's flaw looks like the
+// middleware's own.
 func attempts(f attempt) func(retry.Config) (locker.Middleware, error) {
 	return func(cfg retry.Config) (locker.Middleware, error) {
 		waits, err := retry.New(cfg)
@@ -29,7 +29,7 @@ func attempts(f attempt) func(retry.Config) (locker.Middleware, error) {
 	}
 }
 
-// attempting is a Locker of which Acquire alone is flawed.
+// attempting is a Locker with a flawed Acquire alone.
 type attempting struct {
 	inner   locker.Locker
 	acquire attempt
@@ -41,14 +41,14 @@ func (a attempting) Acquire(ctx context.Context, req locker.Request) (*locker.Lo
 
 func (a attempting) Unwrap() locker.Locker { return a.inner }
 
-// seesAcquireAlone makes middleware/retry that finds nothing of a strategy but Acquire: not that it is
-// reentrant, nor that it is being closed.
+// seesAcquireAlone makes middleware/retry that sees only Acquire of a strategy, not its reentrancy
+// or its closing.
 func seesAcquireAlone(cfg retry.Config) (locker.Middleware, error) {
 	waits, err := retry.New(cfg)
 	return func(inner locker.Locker) locker.Locker { return waits(locker.Func(inner.Acquire)) }, err
 }
 
-// refusing makes attempts whose refusals change alters.
+// refusing makes attempts with refusals altered by change.
 func refusing(change func(*locker.ContentionError)) attempt {
 	return func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
 		lock, err := l.Acquire(ctx, req)
@@ -61,10 +61,10 @@ func refusing(change func(*locker.ContentionError)) attempt {
 	}
 }
 
-// anonymous is an attempt whose refusal does not name the holder.
+// anonymous is an attempt with no holder's name in its refusal.
 var anonymous = refusing(func(held *locker.ContentionError) { held.Owner = "" })
 
-// untilDeadline is an attempt that NoWait does not bound if ctx has a deadline.
+// untilDeadline is an attempt that ignores NoWait if ctx has a deadline.
 func untilDeadline(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
 	if _, ends := ctx.Deadline(); ends {
 		req.NoWait = false
@@ -117,13 +117,14 @@ func TestMutantsThatWait(t *testing.T) {
 	m.convict()
 }
 
-// attemptsOnMessages makes middleware/retry that polls neither by its policy nor when a refusal asks.
+// attemptsOnMessages makes middleware/retry that polls neither by its policy nor on a refusal's
+// demand.
 func attemptsOnMessages(cfg retry.Config) (locker.Middleware, error) {
 	cfg.Policy = never
 	return attempts(refusing(func(held *locker.ContentionError) { held.Left, held.RetryAfter = 0, 0 }))(cfg)
 }
 
-// hasty is a subscription that is returned before it is made. Making it does not wake.
+// hasty is a subscription returned before it is made. Making it does not wake.
 type hasty struct {
 	wake chan struct{}
 	end  context.CancelFunc
@@ -136,7 +137,7 @@ func (h hasty) Close() error {
 	return nil
 }
 
-// hastyDriver is a driver whose subscriptions are hasty.
+// hastyDriver is a driver with hasty subscriptions.
 type hastyDriver struct{ *respdriver.Driver }
 
 func (d hastyDriver) Subscribe(_ context.Context, channel string) (driver.Subscription, error) {
@@ -164,13 +165,13 @@ func (d hastyDriver) Subscribe(_ context.Context, channel string) (driver.Subscr
 	return h, nil
 }
 
-// result is what an acquire returned.
+// result is the result of an acquire.
 type result struct {
 	lock *locker.Lock
 	err  error
 }
 
-// newestFirst makes middleware/retry that gives each lock to the caller that came last.
+// newestFirst makes middleware/retry that gives each lock to the newest caller.
 func newestFirst(cfg retry.Config) (locker.Middleware, error) {
 	var mu sync.Mutex
 	var callers []chan result
@@ -233,7 +234,7 @@ func TestMutantsOfQueues(t *testing.T) {
 			}
 			return lock, err
 		}), "a waiter gives up when its time is over")
-	// Not of single, whose waiters try again after 2 s.
+	// Not of single: its waiters try again after 2 s.
 	flawed := oneKey.harness(Capabilities{})
 	flawed.Dial = func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 		d, err := plain(tb, target)

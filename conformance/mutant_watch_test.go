@@ -14,7 +14,7 @@ type flawedInspect struct {
 	locker.Locker
 	drv driver.Driver
 
-	caches     bool // it returns what it found first
+	caches     bool // it always returns its first result
 	givesUp    bool // after an error it gives up
 	free       bool // an outage looks like a free lock
 	subscribes bool // it listens for releases

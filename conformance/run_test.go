@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 	Run(t, h)
 }
 
-// TestRunOverTCP runs the suite as over a client that takes no dialer.
+// TestRunOverTCP runs the suite as over a client without a configurable dialer.
 func TestRunOverTCP(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
@@ -47,7 +47,7 @@ func TestCasesAreWellFormed(t *testing.T) {
 	suitetest.CheckCases(t, full.suite())
 }
 
-// Every case is demanded of a strategy that can all, or of one that cannot.
+// Every case is demanded of a strategy with all capabilities, or of one without.
 func TestEveryCaseIsDemanded(t *testing.T) {
 	t.Parallel()
 	demanded := map[string]bool{}

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// One test proves an adapter. Here it is respdriver, which needs no client library.
+// One test proves an adapter: here respdriver, without a client library.
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestDriver(t *testing.T)
 		drivertest.Run(t, drivertest.Harness{

@@ -29,7 +29,7 @@ func TestRun(t *testing.T) {
 	Run(t, h)
 }
 
-// TestRunOverTCP runs the suite as over a client that takes no dialer.
+// TestRunOverTCP runs the suite as over a client without a configurable dialer.
 func TestRunOverTCP(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)

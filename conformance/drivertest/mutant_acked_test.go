@@ -15,7 +15,7 @@ type flawedAcks struct {
 	flaw func(ctx context.Context, send func(context.Context) (ack, error), replicas int) (ack, error)
 }
 
-// ack is what EvalAcked returns.
+// ack is the result of EvalAcked.
 type ack struct {
 	reply driver.Reply
 	acked int
@@ -29,8 +29,7 @@ func (f flawedAcks) EvalAcked(ctx context.Context, s *driver.Script, keys, args 
 	return a.reply, a.acked, err
 }
 
-// TestFlawedAcknowledgements demands that the suite fails on drivers that report more than the WAIT
-// behind a script does.
+// The suite fails on drivers that report more than the WAIT behind a script did.
 func TestFlawedAcknowledgements(t *testing.T) {
 	t.Parallel()
 	var list []suitetest.Mutant

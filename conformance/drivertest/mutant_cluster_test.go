@@ -28,8 +28,8 @@ func (r redirected) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestFlawedRedirections demands that the suite fails on a driver that reports the redirection of a
-// command whose next reply was lost.
+// The suite fails on a driver that reports the redirection of a command after its next reply was
+// lost.
 func TestFlawedRedirections(t *testing.T) {
 	t.Parallel()
 	flawed := Harness{Dial: func(tb testing.TB, target Target) (driver.Driver, error) {

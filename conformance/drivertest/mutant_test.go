@@ -30,7 +30,7 @@ func again[T any](ctx context.Context, send func() (T, error)) (T, error) {
 // oneByOneAfterDeadline takes a caller's deadline for a dead connection, and then opens a single
 // other one.
 func oneByOneAfterDeadline() suitetest.Driver {
-	var others sync.Map // for each driver with a dead connection, a channel that one call at a time fills
+	var others sync.Map // for each driver with a dead connection, a channel as lock of its calls
 	return suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 		if other, dead := others.Load(d); dead {
 			slot := other.(chan struct{})
@@ -45,7 +45,7 @@ func oneByOneAfterDeadline() suitetest.Driver {
 	}}
 }
 
-// silentAtClose forgets who waits for Close.
+// silentAtClose forgets the callers waiting for Close.
 type silentAtClose struct{ *respdriver.Driver }
 
 func (silentAtClose) UntilClose() context.Context { return context.Background() }
@@ -275,7 +275,7 @@ var flawedDrivers = []struct {
 	},
 }
 
-// TestFlawedDrivers demands that the suite fails on drivers that do what clients are known to do.
+// The suite fails on drivers with the known flaws of clients.
 func TestFlawedDrivers(t *testing.T) {
 	t.Parallel()
 	var list []suitetest.Mutant
@@ -303,7 +303,7 @@ func TestFlawedDrivers(t *testing.T) {
 	suitetest.Catch(t, list)
 }
 
-// without makes a driver that has no features.
+// without makes a driver without features.
 func without(tb testing.TB, target Target) (driver.Driver, error) {
 	if target.Kind == Cluster || target.Kind == Sentinel || target.TLS != nil {
 		return nil, errors.ErrUnsupported
@@ -312,7 +312,7 @@ func without(tb testing.TB, target Target) (driver.Driver, error) {
 	return lacking{d}, err
 }
 
-// lacking is a driver that has no features.
+// lacking is a driver without features.
 type lacking struct{ driver.Driver }
 
 func (lacking) Subscribe(context.Context, string) (driver.Subscription, error) {

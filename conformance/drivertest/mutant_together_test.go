@@ -10,17 +10,17 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// traffic is what a flawed driver knows of its calls.
+// traffic is a flawed driver's record of its calls.
 type traffic struct {
 	mu       sync.Mutex
 	underWay int
 	last     answered           // of the calls
 	trip     context.Context    //nolint:containedctx // of all calls under way
 	end      context.CancelFunc // of trip
-	places   chan struct{}      // one for each call that may be under way
+	places   chan struct{}      // one for each call under way
 }
 
-// answered is what a call returned.
+// answered is the result of a call.
 type answered struct {
 	v   any
 	err error
@@ -44,8 +44,8 @@ func (tr *traffic) leave() {
 	}
 }
 
-// amongOthers makes a driver with a flaw that shows in calls at the same time, of which places may be
-// under way. The flaw is a function that sends a command.
+// amongOthers makes a driver with a flaw in concurrent calls, of which places may be under way. The
+// flaw is a function that sends a command.
 func amongOthers(places int, flaw func(ctx context.Context, tr *traffic, send func(context.Context) answered) answered) suitetest.Driver {
 	var all sync.Map // a *traffic for each driver
 	call := func(ctx context.Context, d driver.Driver, send func(context.Context) answered) answered {
@@ -96,7 +96,7 @@ func endedTogether(ctx context.Context, tr *traffic, send func(context.Context) 
 	return send(trip)
 }
 
-// resentTogether sends a call again that found others under way, and whose connection broke.
+// resentTogether resends a call if it began beside others and its connection broke.
 func resentTogether(ctx context.Context, tr *traffic, send func(context.Context) answered) answered {
 	alone := tr.enter() == 1
 	defer tr.leave()
@@ -107,7 +107,7 @@ func resentTogether(ctx context.Context, tr *traffic, send func(context.Context)
 	return a
 }
 
-// resentUnknown sends a script again that found others under way, if it was not known before.
+// resentUnknown resends a script that began beside others if it was not known before.
 func resentUnknown() suitetest.Driver {
 	type call struct {
 		drv driver.Driver
@@ -153,7 +153,7 @@ func keptInQueue(ctx context.Context, tr *traffic, send func(context.Context) an
 	}
 }
 
-// inLine sends over one connection, whether that answers or not.
+// inLine sends over one connection, even if it does not answer.
 func inLine(ctx context.Context, tr *traffic, send func(context.Context) answered) answered {
 	select {
 	case tr.places <- struct{}{}:

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// client is a client of which little is known: Connect logs in, and a connection sends SET, EVALSHA
-// and EVAL, or SUBSCRIBE. Both ignore contexts; replies are awaited for a while.
+// client is a minimal client: Connect logs in, and a connection sends SET, EVALSHA and EVAL, or
+// SUBSCRIBE. Both ignore contexts; replies are awaited for a while.
 type client struct{ target drivertest.Target }
 
 // Connect opens a connection.
@@ -99,7 +99,7 @@ func (f feed) Next() (adapter.Event, error) {
 	}
 }
 
-// TestSmallest proves an adapter of a client of which little is known.
+// TestSmallest proves an adapter of a minimal client.
 func TestSmallest(t *testing.T) {
 	t.Parallel()
 	drivertest.Run(t, drivertest.Harness{

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// A client that connected, set its name and did nothing more counts.
+// A client counts once it has connected and set its name.
 func TestCensusSeesIdleConnection(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
@@ -29,7 +29,7 @@ func TestCensusSeesIdleConnection(t *testing.T) {
 	}
 }
 
-// A node that is down does not hide the keys of the others.
+// The keys of other nodes are seen beside a node that is down.
 func TestCensusSeesBesideDeadNode(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)

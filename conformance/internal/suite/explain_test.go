@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A case that fails says why it exists, how to run it alone, and what its server saw, and when.
+// A failed case reports why it exists, how to run it alone, and its server's commands with times.
 func TestFailureExplainsItself(t *testing.T) {
 	t.Parallel()
 	s := Suite{Cases: []Case{{

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// TestRunAt runs cases on a server that others use: it reports each, leaves out what would disturb
-// the others, and removes the keys of the cases and no others.
+// RunAt runs cases on a shared server: it reports each, leaves out those that would disturb others,
+// and removes the keys of the cases alone.
 func TestRunAt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{Password: "sesame"})

@@ -55,10 +55,10 @@ func TestSuiteIsChecked(t *testing.T) {
 	}
 }
 
-// skips names the environment variable that makes TestSkippingProvider do its work.
+// skips is the environment variable that enables TestSkippingProvider.
 const skips = "HOLDFAST_CONFORMANCE_SKIPS"
 
-// TestSkippingProvider fails, in a process that TestRunDemandsEveryCase starts.
+// TestSkippingProvider fails, in a process of TestRunDemandsEveryCase.
 func TestSkippingProvider(t *testing.T) {
 	if os.Getenv(skips) == "" {
 		t.Skip("run by TestRunDemandsEveryCase in a process of its own")
@@ -74,7 +74,7 @@ func TestSkippingProvider(t *testing.T) {
 	s.Run(t)
 }
 
-// A case that a provider skips makes Run fail; a missing server does not, unless CI=true.
+// A case skipped by a provider makes Run fail; a missing server does not, unless CI=true.
 func TestRunDemandsEveryCase(t *testing.T) {
 	t.Parallel()
 	type test struct {
