@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// placeLasts is for how long a free lock may be kept for a waiter that does not come again: until 3 s
-// after its next attempt is due, in 2 s, and for 500 ms from when it is woken.
+// placeLasts is the longest time for which a free lock is kept for an absent waiter: until 3 s
+// after its next attempt is due, in 2 s, and 500 ms from its wake-up.
 const placeLasts = 5500 * time.Millisecond
 
 var (
@@ -74,7 +74,7 @@ func (m *machine) acquire(t *rapid.T) {
 		m.Fatalf("acquired beside another")
 	case s.err == nil:
 		nested := m.reentrant && among
-		if nested && !m.live() { // the step took so long that it may have begun another tenure
+		if nested && !m.live() { // so slow a step may have begun another tenure
 			m.tenure, m.fence = 0, 0
 		}
 		h := m.granted(s, lock, req.TTL, req.Fenced)
@@ -206,7 +206,7 @@ func (m *machine) renew(t *rapid.T) {
 	}
 }
 
-// failed compares the error of an operation on a hold that had not ended before.
+// failed compares the error of an operation on a hold not ended before.
 func (m *machine) failed(s step, h *hold, what string) {
 	switch {
 	case errors.Is(s.err, locker.ErrLost):
@@ -319,7 +319,7 @@ func (m *machine) resume(t *rapid.T) {
 		was := h.writer
 		g := m.granted(s, lock, ttl, handle.Fence() != 0)
 		g.from, g.to, g.writer, g.permits = latest(g.from, from), latest(g.to, to), was, h.permits
-		m.fencedAs(g, before, handle.Fence() == 0) // one that is not fenced leaves the tenure's token as it is
+		m.fencedAs(g, before, handle.Fence() == 0) // an unfenced hold leaves the tenure's token as it is
 	case errors.Is(s.err, locker.ErrLost):
 		if s.end.Sub(s.start) < left(handle.Grant().TTL) {
 			m.Fatalf("resuming %s: lost before it was had, after %v: %v", h.id, s.end.Sub(s.start), s.err)
@@ -329,7 +329,7 @@ func (m *machine) resume(t *rapid.T) {
 		if h.must(s.end) && !wrong {
 			m.Fatalf("resuming %s, which is there: %v", h.id, s.err)
 		}
-		if m.open(s) { // it may yet find what a late acquire brings back, and is undone
+		if m.open(s) { // it may yet find a late acquire's hold, and is undone
 			h.unsure, h.to = true, m.srv.drv.lastLate().Add(handle.Grant().TTL)
 		}
 	case s.faulted():

@@ -55,7 +55,7 @@ func (m *machine) checkServer() {
 	m.checkKeys(calm)
 }
 
-// learn finds out from the server what a step with an unknown outcome did. A resume that failed was
+// learn asks the server for the result of a step with an unknown outcome. A failed resume was
 // undone.
 func (m *machine) learn(h *hold, till time.Time) {
 	now := time.Now()
@@ -78,7 +78,7 @@ func (m *machine) learn(h *hold, till time.Time) {
 	}
 }
 
-// checkKeys checks which keys the server has.
+// checkKeys checks the server's set of keys.
 func (m *machine) checkKeys(calm bool) {
 	now := time.Now()
 	for _, key := range m.srv.Keys() {
@@ -158,8 +158,8 @@ func (m *machine) watchedLock(h *hold) {
 	h.over = locker.ErrLost
 }
 
-// checkExclusion fails the test if Locks that say they are held exclude each other, except those
-// that were taken over.
+// checkExclusion fails the test unless Locks held by their own account exclude each other. Those
+// taken over are excepted.
 func (m *machine) checkExclusion() {
 	now := time.Now()
 	if m.permits > 0 {
@@ -227,7 +227,7 @@ func (m *machine) checkInspect() {
 	}
 }
 
-// end ends all holds that are left, and fails the test if anything stays at the server.
+// end ends all remaining holds, and fails the test if anything stays at the server.
 func (m *machine) end() {
 	m.notef("the end")
 	for _, h := range m.holds {

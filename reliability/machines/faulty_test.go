@@ -31,8 +31,7 @@ type plan struct {
 	lasts  bool
 }
 
-// plans are in the order in which a shrunk script prefers them. One that stands here several times
-// is drawn more often.
+// plans are in the order of preference of a shrunk script. A repeated one is drawn more often.
 var plans = []plan{
 	{}, {}, {}, {}, {}, {},
 	{faults: []fault{lose}},
@@ -70,8 +69,8 @@ func (p plan) String() string {
 
 // faulty is a driver whose commands fail by plan.
 //
-// A plan is for the commands of a step, not for what goes on in the background at the same instant:
-// who comes first there is left to chance, and a walk must repeat itself.
+// A plan is for the commands of a step, not for background work at the same instant: their order is
+// left to chance, and a walk must repeat itself.
 type faulty struct {
 	driver.Driver
 	late sync.WaitGroup

@@ -27,7 +27,7 @@ var flaws = map[string]struct {
 }{
 	quickFlaw: {
 		"-- Releases a hold", `return redis.call('DEL', KEYS[1])`,
-		6, nil, // what is given back is not compared either
+		6, nil, // a handle's token is not compared either
 	},
 	"a renewal that shortens": {
 		"-- Extends the lease", `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('PEXPIRE', KEYS[1], ARGV[2])`,
@@ -46,7 +46,7 @@ var flaws = map[string]struct {
 	"a quorum that gives nothing back": {"", "", 12, givesNothingBack},
 }
 
-// flawVariable names the environment variable that makes TestFlawed do its work.
+// flawVariable is the environment variable that enables TestFlawed.
 const flawVariable = "HOLDFAST_MACHINES_FLAW"
 
 // flawed replaces one script.
@@ -63,7 +63,7 @@ func (f flawed) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 	return f.Driver.Eval(ctx, s, keys, args)
 }
 
-// TestFlawed fails, in a process that TestScriptsAreShort starts.
+// TestFlawed fails, in a process of TestScriptsAreShort.
 func TestFlawed(t *testing.T) {
 	flaw, ok := flaws[os.Getenv(flawVariable)]
 	if !ok {
@@ -79,7 +79,7 @@ func TestFlawed(t *testing.T) {
 	}})
 }
 
-// quickFlaw is the flaw that is tried by default.
+// quickFlaw is the flaw tried by default.
 const quickFlaw = "a release that does not compare"
 
 // A walk finds the mistake in a lock, and shows it as a script of the steps. make test-all takes the
@@ -95,8 +95,8 @@ func TestScriptsAreShort(t *testing.T) {
 			var out string
 			var steps []string
 			// The commands of a quorum's nodes have no order among each other, and rapid neither
-			// shrinks nor prints the steps of what it cannot repeat: such a run ends after seconds,
-			// with no steps.
+			// shrinks nor prints the steps of an unrepeatable run: it ends after seconds, with no
+			// steps.
 			const tries = 10
 			short := func() bool { return len(steps) > 0 && (len(steps) <= flaw.most || !effort.Full()) }
 			for try := 0; try < tries && !short(); try++ {
@@ -131,7 +131,7 @@ func shrunk(t *testing.T, flaw string) (out string, steps []string) {
 	return out, slices.DeleteFunc(steps, func(step string) bool { return step == "the end" })
 }
 
-// oneOfThree is a quorum whose attempts each ask one node, another one than that before.
+// oneOfThree is a quorum whose attempts each ask one node, in rotation.
 func oneOfThree(over []locker.Locker) (locker.Locker, error) {
 	var attempts atomic.Int64
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -139,7 +139,7 @@ func oneOfThree(over []locker.Locker) (locker.Locker, error) {
 	}), nil
 }
 
-// givesNothingBack is a quorum whose attempts leave what they acquired before they failed.
+// givesNothingBack is a quorum whose failed attempts leave their node locks.
 func givesNothingBack(over []locker.Locker) (locker.Locker, error) {
 	flawed := make([]locker.Locker, len(over))
 	for i, node := range over {

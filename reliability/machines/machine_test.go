@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// kind is a strategy, and what it can do.
+// kind is a strategy and its capabilities.
 type kind struct {
 	hash      bool // its key is not a string
 	shared    bool // it has a shared mode, and converts
@@ -26,7 +26,7 @@ type kind struct {
 	make      func(driver.Driver) (locker.Locker, error)
 }
 
-// walker is what the walks over a lock and over a quorum have in common.
+// walker is common to the walks over a lock and over a quorum.
 type walker struct {
 	*rapid.T
 	l      locker.Locker
@@ -34,7 +34,7 @@ type walker struct {
 	named  int
 }
 
-// walk repeats actions, and then ends. It logs the script of a walk that fails.
+// walk repeats actions, and then ends. It logs the script of a failed walk.
 func (w *walker) walk(actions map[string]func(*rapid.T), end func()) {
 	done := false
 	defer func() {
@@ -61,21 +61,20 @@ func (w *walker) nextID() string {
 	return id
 }
 
-// pass advances time, and waits for everything that is due then. Events at the same instant have no
-// order.
+// pass advances time, and waits for everything due then. Events at the same instant have no order.
 func (w *walker) pass(d time.Duration) {
 	pass(d)
 	synctest.Wait()
 }
 
-// over checks the error of an operation on a hold that ended before.
+// over checks the error of an operation on a hold ended before.
 func (w *walker) over(err, want error, what string) {
 	if !is(err, want) {
 		w.Fatalf("%s, which is over: %v, want %v", what, err, want)
 	}
 }
 
-// checkDeadline checks a Deadline after a step that asked for ttl.
+// checkDeadline checks a Deadline after a step with ttl.
 func (w *walker) checkDeadline(s step, h held, first, last time.Time, ttl time.Duration) {
 	if got := h.lock.Deadline(); !within(got, first, last) {
 		w.Fatalf("the Deadline of %s is in %v, after a step of %v; want %v", h.id, got.Sub(s.start), s.end.Sub(s.start), left(ttl))
@@ -98,13 +97,13 @@ type machine struct {
 
 	holds   []*hold
 	foreign time.Time // until when a foreign value is at the key
-	haunted time.Time // until when what failed may come, or be cleaned up
-	intents time.Time // until when those may matter who were refused and wait
-	fence   int64     // the highest fencing token that anybody had
+	haunted time.Time // until then a failed operation may arrive, or be cleaned up
+	intents time.Time // until then refused waiters may matter
+	fence   int64     // the highest fencing token so far
 	tenure  int64     // the last one
 	longest time.Duration
 
-	outlasted time.Duration // how long the outage lasted that is just over
+	outlasted time.Duration // length of the outage just over
 }
 
 // walk checks random walks over a strategy.
@@ -163,7 +162,7 @@ func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) 
 	s.err = op(inStep(ctx))
 	cancel()
 	s.end, s.sent = time.Now(), m.srv.drv.commands()
-	synctest.Wait() // for what it began in the background
+	synctest.Wait() // for its background work
 	m.srv.drv.then(plan{})
 	if s.sent == 0 {
 		p = plan{}
@@ -175,12 +174,12 @@ func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) 
 	return s
 }
 
-// haunt records until when failed operations may still be cleaned up: that is tried each second.
+// haunt records the end of the clean-up of failed operations: it is tried each second.
 func (m *machine) haunt(now time.Time) {
 	m.haunted = latest(m.haunted, now.Add(1100*time.Millisecond))
 }
 
-// say formats an error without what differs between runs.
+// say formats an error without the details of one run.
 func say(err error) string {
 	var words []string
 	for _, known := range []struct {

@@ -12,13 +12,13 @@ import (
 type held struct {
 	id       string // in scripts
 	lock     *locker.Lock
-	owner    string // of a quorum, at all nodes; one that resumes has that of whom it resumes
+	owner    string // of a quorum, at all nodes; a resumed hold keeps its owner
 	deadline time.Time
 	over     error // locker.ErrReleased or locker.ErrLost, once the Lock knows
 	released bool  // Release was called
 }
 
-// err returns what the Lock's Err must return at now.
+// err returns the error due from the Lock's Err at now.
 func (h *held) err(now time.Time) error {
 	if h.over == nil && !now.Before(h.deadline) {
 		h.over = locker.ErrLost
@@ -41,15 +41,15 @@ type hold struct {
 	held
 	token   string
 	mode    locker.Mode // the Lock's
-	writer  bool        // what it is at the server
+	writer  bool        // its mode at the server
 	fenced  bool
 	permits int             // of a semaphore
-	handle  []locker.Handle // of all modes that it had
+	handle  []locker.Handle // of all its modes so far
 
 	from, to time.Time // it ends at the server in between; they differ only while a command may come late
-	taken    bool      // it was taken away once; a renewal may have seen that before a late command brought it back
+	taken    bool      // it was taken away once; a renewal may have seen this before a late command brought it back
 	gone     bool      // the server has it no more, whether or not the Lock knows
-	unsure   bool      // a step of unknown outcome was about it: the server is asked which
+	unsure   bool      // a step on it has an unknown outcome: the server is asked
 }
 
 // may reports whether the server may have had the hold after t; must, whether it certainly had it
@@ -102,18 +102,17 @@ func (m *machine) short(s step, permits int) (may, must bool) {
 	return permits > surely || m.haunted.After(s.start), permits > free
 }
 
-// left is the drift that a Deadline leaves, for a lease of ttl.
+// left is the drift margin of a Deadline, for a lease of ttl.
 func left(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
 
-// within reports whether t is from first to last, but for a millisecond, in which the server
-// counts.
+// within reports whether t is from first to last, give or take a millisecond, the server's unit.
 func within(t, first, last time.Time) bool {
 	return !t.Before(first.Add(-time.Millisecond)) && !t.After(last.Add(time.Millisecond))
 }
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// is demands that err is what the model says; nil: none.
+// is demands want as err; nil: none.
 func is(err, want error) bool {
 	if want == nil {
 		return err == nil
@@ -121,8 +120,8 @@ func is(err, want error) bool {
 	return errors.Is(err, want)
 }
 
-// fenced compares a new hold's fencing token. nested: it came into a tenure of its own owner;
-// before is what the counter was.
+// fencedAs compares a new hold's fencing token. nested: it came into a tenure of its own owner;
+// before is the earlier counter.
 func (m *machine) fencedAs(h *hold, before int64, nested bool) {
 	if !nested {
 		m.tenure = 0

@@ -116,7 +116,7 @@ func (m *quorum) renew(t *rapid.T) {
 			if !s.calm || s.bad[i] || h.blurred {
 				continue
 			}
-			if h.has(i, k, s.end) || k.value == "" { // where it was missing it is restored
+			if h.has(i, k, s.end) || k.value == "" { // a missing node lock is restored
 				h.from[i] = latest(h.from[i], s.start.Add(ttl))
 			}
 		}
@@ -124,7 +124,7 @@ func (m *quorum) renew(t *rapid.T) {
 	}
 }
 
-// failed compares the error of an operation on a hold that was not over before.
+// failed compares the error of an operation on a hold not over before.
 func (m *quorum) failed(s *quorumStep, h *part, what string) {
 	there := 0
 	for i, k := range s.keys {
@@ -195,12 +195,12 @@ func (m *quorum) resume(t *rapid.T) {
 		m.Fatalf("resumed %s, of which %d nodes have what the handle names", h.id, all)
 	case s.err == nil:
 		if h.named != [nodes]bool{true, true, true} {
-			m.smudged[h.owner] = true // the old Lock may hold at a node that its handle does not name
+			m.smudged[h.owner] = true // the old Lock may hold at a node missing in its handle
 		}
 		h.resumed, h.from = true, [nodes]time.Time{}
 		g := m.granted(s, h.owner, lock)
 		g.id = id
-		if !s.calm { // a renewal that comes only now may restore what was taken over, at one node
+		if !s.calm { // a late renewal may restore a hold taken over, at one node
 			g.blurred, m.smudged[h.owner] = true, true
 		}
 		m.fenced(s, g, h.handle.Fence() != 0)
@@ -212,7 +212,7 @@ func (m *quorum) resume(t *rapid.T) {
 	case s.calm && has >= needed:
 		m.Fatalf("resuming %s, of which %d nodes have what the handle names: %v", h.id, has, s.err)
 	case errors.Is(s.err, locker.ErrNotHeld) && !errors.Is(s.err, locker.ErrUnknownOutcome):
-		m.smudged[h.owner] = m.smudged[h.owner] || s.faulted() // what comes late is undone, perhaps behind a release
+		m.smudged[h.owner] = m.smudged[h.owner] || s.faulted() // a late command is undone, perhaps behind a release
 	case s.calm && !s.faulted() && all == 0:
 		m.Fatalf("resuming %s, which is nowhere: %v", h.id, s.err)
 	default:
@@ -222,7 +222,7 @@ func (m *quorum) resume(t *rapid.T) {
 	}
 }
 
-// wait is a step: time passes, often to an instant at which something ends.
+// wait is a step: time passes, often to the instant of an end.
 func (m *quorum) wait(t *rapid.T) {
 	times := []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second, time.Minute}
 	now := time.Now()
@@ -259,11 +259,11 @@ func (m *quorum) restart(t *rapid.T) {
 	m.takeAway(i)
 	m.srvs[i].restart(m.T)
 	m.srvs[i].reconnect(m.T)
-	m.pass(10 * time.Millisecond) // a server whose clock has not moved mints the same tokens again
+	m.pass(10 * time.Millisecond) // a server with a clock at rest mints the same tokens again
 }
 
-// foreigner is a step: a library that knows no tokens takes the key of one node, takes it by force,
-// or deletes it.
+// foreigner is a step: a library without tokens takes the key of one node, takes it by force, or
+// deletes it.
 func (m *quorum) foreigner(t *rapid.T) {
 	i := m.node(t)
 	srv := m.srvs[i]

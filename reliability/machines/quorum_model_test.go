@@ -10,21 +10,21 @@ import (
 type part struct {
 	held
 	handle locker.Handle
-	values [nodes]string // what the handle may name
+	values [nodes]string // perhaps named by the handle
 	named  [nodes]bool   // it does
 
-	from    [nodes]time.Time // until when it surely is at that node; zero: it may not be
+	from    [nodes]time.Time // until then it surely is at the node; zero: it may not be
 	taken   [nodes]bool      // it was taken away there since the quorum held for the last time
-	dropped [nodes]bool      // it was not there any more once, with what a handle may have named
+	dropped [nodes]bool      // once missing there, with the values perhaps named by a handle
 	resumed bool             // another has taken it over
 	blurred bool             // another may have
 }
 
-// sure reports whether the model knows where it is.
+// sure reports whether the model knows its nodes.
 func (h *part) sure() bool { return !h.resumed && !h.blurred }
 
-// doubted reports whether who has one of its handles may have taken a quorum over: then it is lost,
-// whatever was restored since.
+// doubted reports whether the owner of one of its handles may have taken a quorum over: then it is
+// lost, whatever was restored since.
 func (h *part) doubted() bool {
 	n := 0
 	for _, dropped := range h.dropped {
@@ -35,8 +35,8 @@ func (h *part) doubted() bool {
 	return n >= needed
 }
 
-// grasp notes what the Lock's handle names after a step: what the nodes have now that they had not,
-// or that it named before. A node that failed may not have told yet what it did.
+// grasp notes the values in the Lock's handle after a step: the nodes' new ones and those named
+// before. A failed node may not have reported its result yet.
 func (m *quorum) grasp(s *quorumStep, h *part) {
 	h.handle = h.lock.Handle()
 	for i, k := range m.keys() {
@@ -81,7 +81,7 @@ func (m *quorum) checkPart(h *part, now time.Time, keys [nodes]quorumKey) {
 		if k.value != h.values[i] && h.values[i] != "" {
 			h.dropped[i] = true
 		}
-		if want == nil && !h.doubted() && h.from[i].After(now) { // one that ended by its own clock may have been cleaned up
+		if want == nil && !h.doubted() && h.from[i].After(now) { // after its end by its own clock it may have been cleaned up
 			if sure++; k.owner != h.owner || k.till.Before(h.from[i].Add(-time.Millisecond)) {
 				m.Fatalf("%s is not at node %d for %v, but for %v of %q", h.id, i, h.from[i].Sub(now), k.till.Sub(now), k.owner)
 			}
@@ -135,7 +135,7 @@ func (m *quorum) checkKeys(now time.Time, keys [nodes]quorumKey) {
 	}
 }
 
-// takeAway deletes the key of a node, and notes whose it was.
+// takeAway deletes the key of a node, and notes its owner.
 func (m *quorum) takeAway(i int) {
 	owner := m.keys()[i].owner
 	for _, h := range m.holds {
@@ -147,7 +147,7 @@ func (m *quorum) takeAway(i int) {
 	m.foreign[i] = time.Time{}
 }
 
-// end lets all that is left end, and demands that nothing stays at the servers.
+// end lets all remaining holds end, and demands that nothing stays at the servers.
 func (m *quorum) end() {
 	m.notef("the end")
 	m.rest()

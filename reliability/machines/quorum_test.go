@@ -36,10 +36,10 @@ type quorum struct {
 	down [nodes]bool
 
 	holds   []*part
-	smudged map[string]bool // owners of whom a resume went wrong: a node may be held by nobody until its TTL
+	smudged map[string]bool // owners with a failed resume: a node may stay locked without a holder until its TTL
 	foreign [nodes]time.Time
-	haunted time.Time // until when what failed may come, or be cleaned up
-	fence   int64     // the highest fencing token that anybody had
+	haunted time.Time // until then a failed operation may arrive, or be cleaned up
+	fence   int64     // the highest fencing token so far
 }
 
 // walkQuorum checks walks over a quorum of three nodes of single. resumes: it has handles.
@@ -77,11 +77,11 @@ func walkQuorum(t *testing.T, resumes bool, open func([]locker.Locker) (locker.L
 	})
 }
 
-// troubles are the nodes to whose commands something may happen in a step, in the order in which a
-// shrunk script prefers them.
+// troubles are the nodes with possible faults in a step, in the order of preference of a shrunk
+// script.
 var troubles = [][]int{{}, {}, {}, {}, {0}, {1}, {2}, {0, 1}, {1, 2}}
 
-// quorumStep is one operation that was done.
+// quorumStep is one completed operation.
 type quorumStep struct {
 	step
 	calm bool             // nothing from before may come
@@ -89,7 +89,7 @@ type quorumStep struct {
 	keys [nodes]quorumKey // as they were before
 }
 
-// quorumKey is what is at the key of one node.
+// quorumKey is the content of the key of one node.
 type quorumKey struct {
 	value, owner string // owner: "" if a foreign library has it
 	till         time.Time
@@ -110,7 +110,7 @@ func (m *quorum) keys() (all [nodes]quorumKey) {
 
 func (s *quorumStep) faulted() bool { return s.bad != [nodes]bool{} }
 
-// count is how many nodes that have not failed are as ok says.
+// count returns the number of nodes without a failure that satisfy ok.
 func (s *quorumStep) count(ok func(i int, k quorumKey) bool) (n int) {
 	for i, k := range s.keys {
 		if !s.bad[i] && ok(i, k) {
@@ -134,7 +134,7 @@ func (m *quorum) perform(t *rapid.T, what string, op func(ctx context.Context) e
 	s.err = op(inStep(ctx))
 	cancel()
 	s.end = time.Now()
-	synctest.Wait() // for the nodes that the quorum did not wait for
+	synctest.Wait() // for the nodes not awaited by the quorum
 	for _, srv := range m.srvs {
 		srv.drv.then(plan{})
 	}
@@ -145,11 +145,11 @@ func (m *quorum) perform(t *rapid.T, what string, op func(ctx context.Context) e
 	return s
 }
 
-// haunt notes that what failed until now may be sent again, and cleaned up: a send lasts three
-// seconds at most, and clean-up is tried each second.
+// haunt notes that every failure until now may be resent and cleaned up: a send lasts three seconds
+// at most, and clean-up is tried each second.
 func (m *quorum) haunt() { m.haunted = latest(m.haunted, time.Now().Add(6*time.Second)) }
 
-// rest waits for what goes on behind: it has no Close.
+// rest waits for background work: the quorum has no Close.
 func (m *quorum) rest() {
 	for _, srv := range m.srvs {
 		srv.drv.cut(false)

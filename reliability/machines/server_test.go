@@ -26,7 +26,7 @@ const (
 	address = "127.0.0.1:6379" // never dialed
 )
 
-// server is a miniredis whose time is the bubble's, and a driver that reaches it without a network.
+// server is a miniredis on the bubble's time, and a driver that reaches it without a network.
 type server struct {
 	*miniredis.Miniredis
 	drv *faulty
@@ -65,8 +65,8 @@ func (s *server) restart(t *rapid.T) {
 	}
 }
 
-// reconnect uses the client until it has no connection left to the server that was: what is not
-// repeated fails on those.
+// reconnect uses the client until its connections to the earlier server are gone: commands without
+// a resend fail on them.
 func (s *server) reconnect(t *rapid.T) {
 	for range 10 {
 		var wg sync.WaitGroup
@@ -87,7 +87,7 @@ func (s *server) reconnect(t *rapid.T) {
 
 var ping = driver.NewScript(`return 1`)
 
-// fence is the counter, 0 where there is none.
+// fence is the counter, 0 if missing.
 func (s *server) fence() int64 {
 	if !s.Exists(counter) {
 		return 0

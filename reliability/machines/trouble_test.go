@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// wait is a step: time passes, often to an instant at which something ends.
+// wait is a step: time passes, often to the instant of an end.
 func (m *machine) wait(t *rapid.T) {
 	times := []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}
 	if !m.watched {
@@ -32,11 +32,11 @@ func (m *machine) restart(*rapid.T) {
 	m.srv.reconnect(m.T)
 	m.foreign, m.intents = time.Time{}, time.Time{}
 	m.takenAway()
-	m.pass(10 * time.Millisecond) // a server whose clock has not moved mints the same tokens again
+	m.pass(10 * time.Millisecond) // a server with a clock at rest mints the same tokens again
 }
 
 func (m *machine) takenAway() {
-	m.tenure = 0 // an acquire that comes late begins another
+	m.tenure = 0 // a late acquire begins another
 	now := time.Now()
 	for _, h := range m.holds {
 		h.taken = true
@@ -59,8 +59,7 @@ func (m *machine) outage(t *rapid.T) {
 	m.outlasted = d
 }
 
-// foreigner is a step: a library that knows no tokens takes the key, takes it by force, or deletes
-// it.
+// foreigner is a step: a library without tokens takes the key, takes it by force, or deletes it.
 func (m *machine) foreigner(t *rapid.T) {
 	switch rapid.SampledFrom([]string{"takes", "seizes", "deletes"}).Draw(t, "what") {
 	case "takes":

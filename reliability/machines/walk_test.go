@@ -36,7 +36,7 @@ func TestWalks(t *testing.T) {
 	})
 }
 
-// watchedSingle inspects by the strategy, which the middleware hides.
+// watchedSingle inspects by the strategy behind the middleware.
 type watchedSingle struct {
 	locker.Locker
 	locker.Inspector
