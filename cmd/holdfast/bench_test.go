@@ -49,7 +49,7 @@ func TestBench(t *testing.T) {
 	})
 }
 
-// bench says what it measures, and over what.
+// bench describes its measurement and its servers.
 func TestBenchDescribes(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)

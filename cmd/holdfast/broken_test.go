@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A holder whose hold is ended by release notices long before its next renewal, also in a quorum.
-// Without permission to subscribe it runs as well.
+// A holder learns of a release --force long before its next renewal, also in a quorum. Without
+// permission to subscribe it runs as well.
 func TestReleaseTellsHolder(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)

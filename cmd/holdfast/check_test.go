@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// runCheck runs the check, and returns its findings by what they are about, of all servers.
+// runCheck runs the check, and returns its findings of all servers by topic.
 func runCheck(t *testing.T, env []string, args ...string) (found map[string]finding, status int) {
 	t.Helper()
 	out, errs, status := run(t, env, append([]string{"check", "--json"}, args...)...)
@@ -43,7 +43,7 @@ func TestFindingIsOneLine(t *testing.T) {
 	}
 }
 
-// At a terminal a finding is wrapped between words. A word that is longer than the line is kept.
+// At a terminal a finding is wrapped between words. A word longer than the line is kept.
 func TestFindingIsWrapped(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 50)
@@ -85,7 +85,7 @@ func TestCheckInterrupted(t *testing.T) {
 	p.terminate(t)
 }
 
-// TestCheck finds what is wrong with each server, and leaves no key there.
+// TestCheck finds each server's faults, and leaves no key there.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	durable := []string{"--appendonly", "yes", "--appendfsync", "always"}
@@ -109,7 +109,7 @@ func TestCheck(t *testing.T) {
 	type test struct {
 		env    []string
 		args   []string
-		want   map[string]level // of what is not ok
+		want   map[string]level // of findings other than ok
 		says   string           // in the text of one of them
 		status int
 	}
@@ -162,7 +162,7 @@ func TestCheck(t *testing.T) {
 		for _, s := range []*redistest.Server{evicts, plain} {
 			empty(t, s)
 		}
-		// A user who may acquire and not release leaves a lock for its TTL.
+		// A user with permission to acquire but not to release leaves a lock for its TTL.
 		keys, _ := good.MustCommand(t, "KEYS", "*").([]any)
 		for _, key := range keys {
 			if ms, _ := good.MustCommand(t, "PTTL", key).(int64); ms < 0 || ms > throwawayTTL.Milliseconds() {
@@ -172,7 +172,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// A server that does not answer is told from one that is not there, in time.
+// A silent server is told from a missing one, in time.
 func TestCheckFrozen(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, shared.Get(t).Addr())
@@ -213,7 +213,7 @@ func TestCheckTopology(t *testing.T) {
 	if f := found["cluster"]; status != 1 || f.Level != levelProblem {
 		t.Errorf("a node of a Cluster: status %d: %+v", status, found)
 	}
-	elsewhere := "" // the beginning of names that another node has
+	elsewhere := "" // prefix of names on another node
 	for n := 0; elsewhere == "" || c.NodeForSlot(redistest.Slot(elsewhere)) == c.Nodes()[0]; n++ {
 		elsewhere = fmt.Sprintf("{%d}", n)
 	}
@@ -257,7 +257,7 @@ func TestCheckQuorum(t *testing.T) {
 	}
 }
 
-// TestCheckRules says what facts mean that no server of the tests has.
+// TestCheckRules covers facts that no server of the tests has.
 func TestCheckRules(t *testing.T) {
 	t.Parallel()
 	with := func(set func(*facts)) *facts {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A shell completes the names of locks that are held, and nothing if the server does not answer.
+// A shell completes the names of held locks, and nothing if the server does not answer.
 func TestCompleteName(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})

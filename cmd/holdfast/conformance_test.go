@@ -52,7 +52,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// A server that does not let locks be renewed fails a case.
+// A server that refuses renewals fails a case.
 func TestConformanceFails(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
@@ -75,7 +75,7 @@ func TestConformanceInterrupted(t *testing.T) {
 	empty(t, s)
 }
 
-// So does an output that nobody reads any more.
+// A closed output pipe is a failure.
 func TestConformanceClosedPipe(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})

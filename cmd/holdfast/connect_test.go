@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// The error of a server that never answered says for how long it was tried, and what was wrong. The
-// last attempt, for which little time was left, says neither.
+// The error of a silent server reports how long it was tried, and the cause; not the short last
+// attempt.
 func TestAcquireUnreachable(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		refused := driver.NotSent(syscall.ECONNREFUSED)
@@ -36,14 +36,14 @@ func TestAcquireUnreachable(t *testing.T) {
 	})
 }
 
-// A client for one server opens no connection before it is used: it would wait there for a server
-// that does not answer, on top of what the command waits.
+// A client for one server opens no connection before its use: there it would wait for a silent
+// server, on top of the command's own wait.
 func TestClientConnectsWhenUsed(t *testing.T) {
 	t.Parallel()
 	for _, name := range clientNames() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := net.Listen("tcp", "127.0.0.1:0") // which accepts connections, and does not answer
+			l, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and does not answer
 			check.Must(t, err)
 			defer l.Close()
 			s := locker.Must(clients[name](credentials{target: target{network: "tcp", addrs: []string{l.Addr().String()}}}))
@@ -66,7 +66,7 @@ type silent struct {
 
 func (d silent) Close() error { <-d.answered; return nil }
 
-// A connection to a server that does not answer closes in time, however many servers there are.
+// Connections to silent servers close in time, however many there are.
 func TestCloseIsBounded(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		answered := make(chan struct{})

@@ -54,8 +54,7 @@ func TestDetectStrategy(t *testing.T) {
 	}
 }
 
-// What is no lock is not shown as one, and not removed. A string may be the lock of another
-// library.
+// A key of no lock is neither shown as one nor removed. A string may be another library's lock.
 func TestDetectNoLock(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Errors speak of what the user typed, and say what to do.
+// Errors name the user's own input, and a remedy.
 func TestErrorsInWordsOfTheCommandLine(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
@@ -24,7 +24,7 @@ func TestErrorsInWordsOfTheCommandLine(t *testing.T) {
 		args   string
 		env    []string
 		status int
-		want   string // what standard error begins with
+		want   string // start of standard error
 	}{
 		{"who", silent, statusUsage, "who takes one NAME, and none was given" + seeWho},
 		{"who a b", silent, statusUsage, `who takes one NAME, and 2 were given: ["a" "b"]` + seeWho},
@@ -71,7 +71,7 @@ func TestOtherStrategyHint(t *testing.T) {
 	}
 }
 
-// A certificate that has another name, or that is not trusted, is an error that names the flag.
+// A certificate with another name, or without trust, is an error that names the flag.
 func TestCertificateHint(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{TLS: redistest.ServerTLS})

@@ -21,8 +21,7 @@ import (
 // lookers are the commands that ask about locks.
 var lookers = [][]string{{"who", "fault"}, {"watch", "fault"}, {"ls"}, {"release", "--force", "fault"}}
 
-// A server that does not answer ends each command but watch with status 69. By default
-// who and watch are tried.
+// A silent server ends each command but watch with status 69. By default who and watch are tried.
 func TestLookFrozenServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
@@ -53,8 +52,7 @@ func TestLookFrozenServer(t *testing.T) {
 	}
 }
 
-// SIGPIPE ends a command whose output nobody reads, as it ends others in a pipeline. A release has
-// been made by then.
+// SIGPIPE ends a command with an unread output, as in a pipeline. A release has been made by then.
 func TestLookClosedPipe(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
@@ -74,7 +72,7 @@ func TestLookClosedPipe(t *testing.T) {
 	check.Equal(t, "the lock is held", held(t, s, "fault"), false)
 }
 
-// An output that cannot be written is a failure, and not one of the server.
+// A full output is a failure, and not one of the server.
 func TestFullOutput(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -97,7 +95,7 @@ func TestFullOutput(t *testing.T) {
 	}
 }
 
-// What bench and conformance cannot do is an error before they do anything.
+// bench and conformance refuse impossible arguments before they do anything.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	addr := shared.Get(t).Addr()

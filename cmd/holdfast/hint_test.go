@@ -45,7 +45,7 @@ func TestHint(t *testing.T) {
 	check.Equal(t, "hint before the servers are known", hint(t.Context(), moved), "")
 }
 
-// What is in a pipe cannot be read again.
+// A pipe cannot be read twice.
 func TestPasswordFileIsReadOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// ls ends with an error, and names the key, where the server does not let it see what a key holds.
+// ls ends with an error that names the key if the server refuses to show its value.
 func TestListRefused(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
@@ -62,7 +62,7 @@ func TestListCluster(t *testing.T) {
 	env := []string{"HOLDFAST_URL=redis+cluster://" + c.Addrs()[0]}
 	want := map[string]bool{}
 	for i, node := range c.Nodes() {
-		name := "" // in a slot of that node
+		name := "" // in a slot of this node
 		for n := 0; name == "" || c.NodeForSlot(redistest.Slot(name)) != node; n++ {
 			name = fmt.Sprintf("list:%d-%d", i, n)
 		}

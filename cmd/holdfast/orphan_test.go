@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// children returns the process ids of the children of a process that are in one of the states.
+// children returns the ids of a process's children in one of the states.
 func children(t *testing.T, parent, states string) (pids []string) {
 	t.Helper()
 	all := locker.Must(filepath.Glob("/proc/[0-9]*/stat"))
@@ -27,8 +27,8 @@ func children(t *testing.T, parent, states string) (pids []string) {
 	return pids
 }
 
-// Holdfast adopts what the command leaves behind, and waits for it: the first process of a container
-// may not, and a zombie would count as a member of the command's group.
+// Holdfast adopts the command's orphans, and waits for them: the first process of a container may
+// not, and a zombie would count as a member of the command's group.
 func TestRunAdoptsOrphans(t *testing.T) {
 	t.Parallel()
 	fifo := newFIFO(t)

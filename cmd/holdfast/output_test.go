@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// What a terminal would obey, or not show, is printed as an escape: as text and as JSON.
+// Control and invisible characters are printed as escapes: as text and as JSON.
 func TestPrintedTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	const odd = "a\x1b[31m\u009b31m\u202e\U000e0041b\r\xff\u2028"

@@ -28,7 +28,7 @@ var shared = redistest.Share(func(ctx context.Context) (*redistest.Server, error
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		_ = os.Unsetenv(asProgram) // a command that it runs is no program of ours
+		_ = os.Unsetenv(asProgram) // its own commands are not programs of ours
 		main()
 		return
 	}
@@ -65,7 +65,7 @@ func prepare(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
 	p := &program{cmd: command(t, env, args...), stderr: new(check.Buffer)}
 	p.cmd.Stderr = p.stderr
-	// A process that outlives the program may keep its standard error.
+	// A process may outlive the program with its standard error.
 	p.cmd.WaitDelay = time.Second
 	return p
 }
@@ -100,7 +100,7 @@ func (p *program) end(t *testing.T) (rest string, status int) {
 	return b.String(), p.cmd.ProcessState.ExitCode()
 }
 
-// terminate sends SIGTERM, of which the program must end, and returns the rest of its output.
+// terminate sends SIGTERM, waits for the end, and returns the rest of the output.
 func (p *program) terminate(t *testing.T) (rest string) {
 	t.Helper()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -111,7 +111,7 @@ func (p *program) terminate(t *testing.T) (rest string) {
 	return rest
 }
 
-// loses waits for the end of a holder that has lost its lock.
+// loses waits for the end of a holder after it lost its lock.
 func (p *program) loses(t *testing.T) {
 	t.Helper()
 	if _, status := p.end(t); status != statusLost {
@@ -127,13 +127,13 @@ func hold(t *testing.T, env []string, args ...string) *program {
 	return p
 }
 
-// must runs the program, which must succeed, and returns its standard output.
+// must demands success of the program, and returns its standard output.
 func must(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	return ends(t, 0, env, args...)
 }
 
-// ends runs the program, which must end with that status, and returns its standard output.
+// ends demands that status of the program, and returns its standard output.
 func ends(t *testing.T, want int, env []string, args ...string) string {
 	t.Helper()
 	out, errs, status := run(t, env, args...)
@@ -143,8 +143,7 @@ func ends(t *testing.T, want int, env []string, args ...string) string {
 	return out
 }
 
-// says runs the program, which must end with that status and have text on its standard error, or
-// nothing there if text is "".
+// says demands that status of the program, and text on its standard error; "": nothing there.
 func says(t *testing.T, want int, text string, env []string, args ...string) (out, errs string) {
 	t.Helper()
 	out, errs, status := run(t, env, args...)
@@ -168,10 +167,10 @@ func run(t *testing.T, env []string, args ...string) (stdout, stderr string, sta
 	return stdout, p.stderr.String(), status
 }
 
-// at returns the environment that names a server.
+// at returns the environment with a server's URL.
 func at(addr string) []string { return []string{"HOLDFAST_URL=redis://" + addr} }
 
-// here returns the environment that names the server that the tests share.
+// here returns the environment with the tests' shared server.
 func here(t *testing.T) []string {
 	t.Helper()
 	return at(shared.Get(t).Addr())

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// Signals reach the command and its children, whose status is passed on; the lock is released.
+// Signals reach the command and its children, and its status is passed on; the lock is released.
 func TestRunSignals(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
@@ -36,7 +36,7 @@ func TestRunSignals(t *testing.T) {
 	}
 }
 
-// A signal ends a command that is stopped too, as one that wants to read from the terminal is.
+// A signal ends a stopped command too, for example one stopped by a read from the terminal.
 func TestRunSignalWhileStopped(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)

@@ -87,8 +87,7 @@ func TestRunStatus(t *testing.T) {
 	}
 }
 
-// The command gets the name and the fencing token, which increases, and no token of a lock around
-// it.
+// The command gets the name and the increasing fencing token, and no token of an outer lock.
 func TestRunEnvironment(t *testing.T) {
 	t.Parallel()
 	env := here(t)
@@ -200,7 +199,7 @@ func TestRunLost(t *testing.T) {
 			t.Parallel()
 			name := "lost:" + test.name
 			fifo := newFIFO(t)
-			// Open for both, it does not wait for the command, which may have learned of the loss and ended.
+			// Open for both, it does not wait for the command: it may have ended after the loss.
 			lines := locker.Must(os.OpenFile(fifo, os.O_RDWR, 0))
 			t.Cleanup(func() { _ = lines.Close() })
 			args := append([]string{"run", name}, test.args...)
@@ -226,7 +225,7 @@ func TestRunLost(t *testing.T) {
 	}
 }
 
-// If holdfast is killed, its command dies where the kernel sees to that, and the lock stays for its
+// If holdfast is killed, its command dies too if the kernel supports it, and the lock stays for its
 // TTL.
 func TestRunKilled(t *testing.T) {
 	t.Parallel()
@@ -235,7 +234,7 @@ func TestRunKilled(t *testing.T) {
 	line := p.line(t)
 	pid := locker.Must(strconv.Atoi(line))
 	check.Must(t, p.cmd.Process.Kill())
-	if runtime.GOOS == "linux" { // where the first process of a container need not wait for it
+	if runtime.GOOS == "linux" { // there the first process of a container need not wait for it
 		check.Eventually(t, "the command dies", func() bool { state := stateOf(line); return state == "" || state == "Z" })
 	} else {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -246,7 +245,7 @@ func TestRunKilled(t *testing.T) {
 	}
 }
 
-// A standard error that nobody reads does not end holdfast before its command.
+// A closed standard error does not end holdfast before its command.
 func TestRunClosedPipe(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
@@ -304,7 +303,7 @@ func TestRunTargets(t *testing.T) {
 	}
 }
 
-// The error of a server that does not answer says whether the URL is wrong about TLS.
+// The error of a silent server says whether the URL is wrong about TLS.
 func TestWrongScheme(t *testing.T) {
 	t.Parallel()
 	secured := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
@@ -331,7 +330,7 @@ func TestWrongScheme(t *testing.T) {
 	}
 }
 
-// caFile returns the file with the certificate that the server's was issued by.
+// caFile returns the file with the issuer of the server's certificate.
 func caFile(t *testing.T, s *redistest.Server) string {
 	t.Helper()
 	reply, _ := s.MustCommand(t, "CONFIG", "GET", "tls-ca-cert-file").([]any)
@@ -342,7 +341,7 @@ func caFile(t *testing.T, s *redistest.Server) string {
 	return file
 }
 
-// A Cluster or Sentinels that do not answer are given up after --connect-timeout.
+// A silent Cluster or Sentinel is given up after --connect-timeout.
 func TestRunSilentTopology(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, shared.Get(t).Addr())

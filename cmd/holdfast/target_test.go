@@ -41,7 +41,7 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
-// No error repeats a URL that is wrong: it may have a password.
+// No error repeats a wrong URL: it may have a password.
 func TestParseTargetErrors(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{

@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// terminal is a terminal, and what a session on it prints.
+// terminal is a terminal and the output of a session on it.
 type terminal struct {
 	*os.File
 	out *check.Buffer
 }
 
-// noTerminal skips a test that cannot have a terminal, and fails it in CI.
+// noTerminal skips a test without a terminal, and fails it in CI.
 func noTerminal(t *testing.T, err error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -38,7 +38,7 @@ func atTerminal(t *testing.T, s *redistest.Server, program string, args ...strin
 	return atTerminalOf(t, s, 0, program, args...)
 }
 
-// atTerminalOf is atTerminal with a width, which is not known if 0.
+// atTerminalOf is atTerminal with a width; 0: unknown.
 func atTerminalOf(t *testing.T, s *redistest.Server, width uint16, program string, args ...string) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -90,7 +90,7 @@ func atTerminalOf(t *testing.T, s *redistest.Server, width uint16, program strin
 	return term
 }
 
-// atShell starts a shell on a terminal, and returns what runs holdfast there, before the command.
+// atShell starts a shell on a terminal. run is the start of a command line with holdfast.
 func atShell(t *testing.T, s *redistest.Server, name string) (term *terminal, run string) {
 	t.Helper()
 	term = atTerminal(t, s, locker.Must(exec.LookPath("sh")), "-i")
@@ -98,7 +98,7 @@ func atShell(t *testing.T, s *redistest.Server, name string) (term *terminal, ru
 	return term, fmt.Sprintf("%s=1 '%s' run %s -- sh -c ", asProgram, os.Args[0], name)
 }
 
-// send types a text, and waits until the terminal shows what it is to show, n times in all.
+// send types a text, and waits until the terminal has shown show n times in all.
 func (term *terminal) send(t *testing.T, text, show string, n int) {
 	t.Helper()
 	locker.Must(term.WriteString(text))
@@ -106,7 +106,7 @@ func (term *terminal) send(t *testing.T, text, show string, n int) {
 }
 
 // A shell stops holdfast with its command, and both go on in the foreground or the background. A
-// command that ends in the background leaves the terminal to whoever has it.
+// command that ends in the background leaves the terminal to its owner.
 func TestRunJobControl(t *testing.T) {
 	t.Parallel()
 	s, fifo := shared.Get(t), newFIFO(t)
@@ -205,8 +205,7 @@ func TestReleaseAsks(t *testing.T) {
 	check.Equal(t, "the hold that it has not shown is there", held(t, s, "asked"), true)
 }
 
-// At a terminal, run shows that it connects, and then who holds the lock and for how long it has
-// waited.
+// At a terminal, run shows the connecting, then the holder and the time waited.
 func TestRunShowsWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// An operator sees the holder, ends its hold, and sees who is next.
+// An operator sees the holder, ends its hold, and sees the next one.
 func TestWhoWatchRelease(t *testing.T) {
 	t.Parallel()
 	env := here(t)
@@ -83,7 +83,7 @@ func TestLeaderDash(t *testing.T) {
 	check.Equal(t, "output", out, "-dash\n")
 }
 
-// A candidate that reaches no server says so, once, and campaigns on.
+// A candidate without a server reports it once, and campaigns on.
 func TestLeaderOutage(t *testing.T) {
 	t.Parallel()
 	for _, client := range clientsFor(0) {
@@ -106,7 +106,7 @@ func TestFullSemaphoreJSON(t *testing.T) {
 	check.Contains(t, "JSON", b.String(), `"permits":2,"free":0`)
 }
 
-// ls lists names that a minimum hold keeps taken, and takes a prefix literally.
+// ls lists names kept taken by a minimum hold, and takes a prefix literally.
 func TestListMinHoldsUnderPrefix(t *testing.T) {
 	t.Parallel()
 	env := append(at(redistest.Start(t, redistest.Options{}).Addr()), `HOLDFAST_PREFIX=kept[1]*?\`)
