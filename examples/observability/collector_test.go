@@ -28,7 +28,7 @@ type collector struct {
 	mu          sync.Mutex
 	spans       map[string]*otlptrace.Span // by their IDs
 	services    map[string]string          // by the IDs of spans
-	instruments map[string][]string        // the services that sent each
+	instruments map[string][]string        // the sending services of each
 }
 
 func newCollector(t *testing.T) *collector {
@@ -108,8 +108,7 @@ func valueOf(all []*common.KeyValue, key string) string {
 	return ""
 }
 
-// A collector gets every span, with links that lead from one process to another, and every
-// instrument.
+// A collector gets every span, with links between processes, and every instrument.
 func TestCollector(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
@@ -145,7 +144,7 @@ func TestCollector(t *testing.T) {
 				crossing++
 			}
 		}
-		if holders > 0 && !refused { // a lock that is kept for a woken waiter has no holder
+		if holders > 0 && !refused { // a lock kept for a woken waiter has no holder
 			t.Errorf("%s of %s: refused is %t, and it links to %d holders", s.GetName(), c.services[id], refused, holders)
 		}
 	}

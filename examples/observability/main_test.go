@@ -50,7 +50,7 @@ func spansOf(t *testing.T, out string) []printed {
 	return all
 }
 
-// checkTrees checks that all is told of that happens in three rounds.
+// checkTrees checks that the trees show every event of three rounds.
 func checkTrees(t *testing.T, out string) {
 	t.Helper()
 	spans := spansOf(t, out)
@@ -132,7 +132,7 @@ func TestRealServer(t *testing.T) {
 	redistest.Need(t)
 	url := "redis://" + redistest.Start(t, redistest.Options{}).Addr()
 	checkTrees(t, program.MustRun(t, "-redis", url))
-	checkTrees(t, program.MustRun(t, "-redis", url)) // what an earlier run left does not matter
+	checkTrees(t, program.MustRun(t, "-redis", url)) // data of an earlier run does not matter
 }
 
 func TestWrongAddresses(t *testing.T) {

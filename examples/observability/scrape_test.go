@@ -50,7 +50,7 @@ func get(t *testing.T, url, accept string) (body io.Reader, header http.Header) 
 	return resp.Body, resp.Header
 }
 
-// scrape reads what a Prometheus of any age can read.
+// scrape reads the format that any Prometheus can read.
 func scrape(t *testing.T, url string) families {
 	t.Helper()
 	body, header := get(t, url, "text/plain;version=0.0.4")
@@ -91,7 +91,7 @@ func TestScrape(t *testing.T) {
 	got := sum(all[promName(metrics.Acquisitions)+total], "holdfast_outcome", "acquired")
 	check.AtLeast(t, "acquisitions that are counted", got, 10)
 	check.AtLeast(t, "losses that are counted", sum(all[promName(metrics.Losses)+total], "holdfast_lock_group", "report"), 1)
-	for _, name := range []string{metrics.Losses, metrics.RenewalFailures} { // a series that begins at one shows no increase
+	for _, name := range []string{metrics.Losses, metrics.RenewalFailures} { // a series beginning at one shows no increase
 		for _, m := range all[promName(name)+total].GetMetric() {
 			group := slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == "order" })
 			if group && m.GetCounter().GetValue() != 0 {

@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// picture is what is counted in an SVG.
+// picture has the counts of an SVG's elements.
 type picture struct {
 	texts               map[string]int
 	holds, waits, links int
 }
 
-// readPicture parses what must be well-formed XML.
+// readPicture demands well-formed XML.
 func readPicture(t *testing.T, raw []byte) picture {
 	t.Helper()
 	p := picture{texts: map[string]int{}}
@@ -75,7 +75,7 @@ func checkPicture(t *testing.T, raw []byte, holds, links int) {
 	}
 }
 
-// The picture has a bar for each hold, and a bar and an arrow for each link, that the trees have.
+// The picture has a bar for each hold of the trees, and a bar and an arrow for each link.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	for _, rounds := range effort.Of([]string{"1"}, []string{"1"}, []string{"1", "3", "20"}) {

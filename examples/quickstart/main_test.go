@@ -28,7 +28,7 @@ func checkRun(t *testing.T, args ...string) {
 	check.Equal(t, "rounds in "+out, strings.Count(out, " counts "), 12)
 }
 
-// A refusal that names nobody is not printed: a holder may have released in between.
+// A refusal without a name is not printed: a holder may have released in between.
 func TestHolderOf(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// cache keeps what is expensive to compute in a store that several processes share. They read side
-// by side, and one computes what is missing.
+// cache keeps expensive values in a store shared by several processes. They read side by side, and
+// one computes a missing value.
 type cache struct {
 	locks   locker.Locker // of rwhash
 	load    func(ctx context.Context, key string) (value string, ok bool, err error)
@@ -45,7 +45,7 @@ func (c cache) get(ctx context.Context, key string) (value string, err error) {
 	if err != nil || ok || upgraded {
 		return value, err
 	}
-	// The shared hold is released by now, so that the lock can become free for a writer.
+	// The shared hold is released by now, so the lock can become free for a writer.
 	err = locker.Do(ctx, c.locks, locker.Request{Name: "cache:" + key}, func(ctx context.Context, _ *locker.Lock) error {
 		if value, ok, err = c.load(ctx, key); ok || err != nil {
 			return err // another process was faster
@@ -65,7 +65,7 @@ func (c cache) fill(ctx context.Context, key string) (string, error) {
 	return value, err
 }
 
-// newCache returns a cache over a map, and counts what it computes.
+// newCache returns a cache over a map, and counts the computed values.
 func newCache(b *backend, computed *atomic.Int64) cache {
 	var values sync.Map
 	strategy := locker.Must(rwhash.New(b.driver, rwhash.Config{}))
@@ -101,7 +101,7 @@ func Example_cache() {
 	// computed: 1
 }
 
-// Many that miss a value at once compute it once, whoever else reads meanwhile.
+// Many callers missing a value at once compute it once, even beside other readers.
 func TestCache(t *testing.T) {
 	t.Parallel()
 	b := connect()

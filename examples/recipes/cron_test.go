@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// oncePerTick runs a job that is due every so often, unless another replica runs it or has begun it
-// within half of that time.
+// oncePerTick runs a job at each interval, unless another replica runs it or has begun it within
+// half an interval.
 func oncePerTick(
 	ctx context.Context, l locker.Locker, job string, every time.Duration, run func(context.Context) error,
 ) error {
@@ -51,8 +51,8 @@ func Example_cronOncePerTick() {
 }
 
 // onceForTick runs a job unless another replica has begun it for this tick, however late this one
-// is. l must be a bare strategy: a watchdog would renew the lock, which is not released, for as
-// long as the process lives.
+// is. l must be a bare strategy: a watchdog would renew the unreleased lock for the life of the
+// process.
 func onceForTick(ctx context.Context, l locker.Locker, job string, tick time.Time, run func(context.Context) error) error {
 	lock, err := l.Acquire(ctx, locker.Request{
 		Name:   "cron:" + job + ":" + tick.UTC().Format(time.RFC3339), // the tick is part of the name
@@ -67,10 +67,10 @@ func onceForTick(ctx context.Context, l locker.Locker, job string, tick time.Tim
 	}
 	work, cancel := lock.Context(ctx)
 	defer cancel()
-	return run(work) // no Release: a replica whose clock is late must find the lock held
+	return run(work) // no Release: a replica with a late clock must find the lock held
 }
 
-// Replicas that know for which tick they fire may be late by a whole tick.
+// Replicas that know their tick may be late by a whole tick.
 func Example_cronTickInTheName() {
 	b := connect()
 	defer b.close()

@@ -23,14 +23,14 @@ const (
 			state TEXT   NOT NULL,
 			fence BIGINT NOT NULL DEFAULT 0 -- the highest fencing token that has written
 		)`
-	// A row that may not exist yet.
+	// For a row perhaps not there yet.
 	upsertInvoice = `
 		INSERT INTO invoices (id, state, fence) VALUES ($1, $2, $3)
 		ON CONFLICT (id) DO UPDATE SET state = excluded.state, fence = excluded.fence
 		WHERE invoices.fence <= excluded.fence`
-	// A row that exists.
+	// For an existing row.
 	updateInvoice = `UPDATE invoices SET state = $1, fence = $2 WHERE id = $3 AND fence <= $2`
-	// What an operator runs after a break, with State.Fence + 1.
+	// For an operator after a break, with State.Fence + 1.
 	raiseInvoiceFence = `UPDATE invoices SET fence = $1 WHERE id = $2 AND fence < $1`
 
 	createFences = `
@@ -38,16 +38,16 @@ const (
 			name  TEXT   PRIMARY KEY, -- of the lock
 			fence BIGINT NOT NULL     -- the highest fencing token that has written
 		)`
-	// The first statement of a transaction that writes under the lock. It locks the row of the lock
-	// until the commit, so no holder of another token writes in between.
+	// The first statement of a transaction under the lock. It locks the row of the lock until the
+	// commit, so no holder of another token writes in between.
 	enterFence = `
 		INSERT INTO fences (name, fence) VALUES ($1, $2)
 		ON CONFLICT (name) DO UPDATE SET fence = excluded.fence
 		WHERE fences.fence <= excluded.fence`
 )
 
-// errStale is returned for a write under a hold that has ended: a later holder has written, or an
-// operator has broken the hold.
+// errStale is returned for a write under an ended hold: a later holder has written, or an operator
+// has broken the hold.
 var errStale = errors.New("stale fencing token: nothing was written")
 
 // execer is a *sql.DB or a *sql.Tx.
@@ -72,7 +72,7 @@ func fenced(ctx context.Context, db execer, fence int64, query string, args ...a
 	return err
 }
 
-// setState writes the state of an invoice, which may be new.
+// setState writes the state of an invoice, perhaps a new one.
 func setState(ctx context.Context, db execer, fence int64, id int, state string) error {
 	return fenced(ctx, db, fence, upsertInvoice, id, state, fence)
 }

@@ -57,10 +57,10 @@ const shelves = 4 // as many reservations of an article go on at a time
 
 var errSoldOut = errors.New("sold out")
 
-// reserve takes one item of an article whose stock is spread over several shelves, each under a name
-// of its own. It passes by shelves that are taken, and waits for them only if the others are empty.
+// reserve takes one item of an article, with its stock spread over several shelves, each under its
+// own name. It passes by taken shelves, and waits for them only if the others are empty.
 func reserve(ctx context.Context, l locker.Locker, article string, first int, stock []int) error {
-	var taken []int // shelves that others had
+	var taken []int // shelves held by others
 	sold := false
 	shelf := func(i int) (locker.Request, func(context.Context, *locker.Lock) error) {
 		return locker.Request{Name: fmt.Sprintf("stock:%s:%d", article, i)}, func(context.Context, *locker.Lock) error {
@@ -90,7 +90,7 @@ func reserve(ctx context.Context, l locker.Locker, article string, first int, st
 	return errSoldOut
 }
 
-// Reservations of one article find each item once, and find that it is sold out.
+// Reservations of one article find each item once, and then that it is sold out.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	b := connect()

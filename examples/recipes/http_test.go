@@ -22,7 +22,7 @@ const (
 	outage    = 10 * time.Second // nobody knows how long an outage lasts; ask again at this pace
 )
 
-// charge returns a handler that charges an invoice, which must happen once at a time.
+// charge returns a handler that charges an invoice, one request at a time.
 func charge(l locker.Locker, work func(ctx context.Context, invoice string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		invoice := r.PathValue("id")
@@ -45,7 +45,7 @@ func charge(l locker.Locker, work func(ctx context.Context, invoice string) erro
 	}
 }
 
-// status is the answer for what locker.Do returned, if the work itself did not fail.
+// status is the answer to the results of locker.Do, if the work itself did not fail.
 func status(ran bool, err error) int {
 	switch {
 	case ran && errors.Is(err, locker.ErrLost):
@@ -61,9 +61,9 @@ func status(ran bool, err error) int {
 	}
 }
 
-// retryAfter returns when a request that was refused with err may be worth repeating. A lease says
-// until when the lock is held at most, unless it is renewed: a watchdog renews it for as long as
-// the work takes. So the usual time of the work bounds the answer.
+// retryAfter returns the time after which a request refused with err may be worth repeating. A
+// lease bounds it only if nobody renews: a watchdog renews for as long as the work takes. So the
+// usual time of the work bounds the answer.
 func retryAfter(err error) time.Duration {
 	held, contended := errors.AsType[*locker.ContentionError](err)
 	switch {
@@ -95,7 +95,7 @@ func post(handler http.Handler) string {
 	return strconv.Itoa(w.Code)
 }
 
-// A request for a lock that is held is answered with 409, and with 503 if the lock server is down.
+// A request is answered with 409 if the lock is held, and with 503 if the lock server is down.
 func Example_http() {
 	b := connect()
 	defer b.close()
@@ -160,7 +160,7 @@ func TestHTTP(t *testing.T) {
 	})
 }
 
-// released is a hold that was released, and whose MinHold lasts for 30 s more.
+// released is a released hold with 30 s of its MinHold left.
 func released(t *testing.T, locks *lockertest.Locker) {
 	t.Helper()
 	lock := locker.Must(locks.Acquire(t.Context(), locker.Request{Name: "invoice:42", TTL: time.Minute, MinHold: 30 * time.Second}))
@@ -171,7 +171,7 @@ func outageOf(kind lockertest.Outage) func(*testing.T, *lockertest.Locker) {
 	return func(_ *testing.T, locks *lockertest.Locker) { locks.SetOutage(kind) }
 }
 
-// A handler that waits, or that calls itself.
+// A handler that waits, or calls itself.
 func TestHTTPStatus(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

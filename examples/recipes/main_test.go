@@ -16,12 +16,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable()                                            // the examples stop servers, which go-redis would log
+	logging.Disable()                                            // the examples stop servers: go-redis would log it
 	sqlite3.RuntimeConfig = wazero.NewRuntimeConfigInterpreter() // it starts at once; programs leave it out
 	goleak.VerifyTestMain(m)
 }
 
-// backend is what a program connects to once: here an embedded server, and go-redis.
+// backend is the shared connection of a program: here an embedded server, and go-redis.
 type backend struct {
 	server *miniredis.Miniredis
 	client *redis.Client

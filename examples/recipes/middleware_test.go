@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// counter is a Locker that counts what became of acquisitions.
+// counter is a Locker that counts the outcomes of acquisitions.
 type counter struct {
 	inner            locker.Locker
 	acquired, failed *atomic.Int64
@@ -81,8 +81,8 @@ func Example_middleware() {
 	// 1 acquired, 1 failed
 }
 
-// What middleware must keep: refusals end the wait at once, also that of one name of several, and what
-// the strategy can do is found behind it.
+// Middleware keeps two things: refusals end the wait at once, also that of one name of several, and
+// the strategy's interfaces are found through it.
 func TestMiddleware(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		locks := lockertest.New()

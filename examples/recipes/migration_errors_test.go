@@ -67,8 +67,8 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// What the libraries return in the same situation, and that none renews or releases the lock of
-// another one.
+// The libraries return these errors in the same situation, and none renews or releases another's
+// lock.
 func TestMigrationErrors(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

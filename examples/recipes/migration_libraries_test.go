@@ -147,8 +147,7 @@ func TestRollingMigration(t *testing.T) {
 	})
 }
 
-// invoice is a row that is read, changed and written back: a lost update shows that two worked at
-// once.
+// invoice is a row to read, change and write back: a lost update shows two workers at once.
 type invoice struct {
 	t       *testing.T
 	client  *redis.Client
@@ -186,15 +185,15 @@ func clientsOf(t *testing.T, servers []*redistest.Server) []*redis.Client {
 	for i, s := range servers {
 		clients[i] = redis.NewClient(&redis.Options{
 			Addr: s.Addr(), ContextTimeoutEnabled: true,
-			DialerRetries: 1, MaxRetries: -1, // a server that is down is known to be down at once
+			DialerRetries: 1, MaxRetries: -1, // a dead server is noticed at once
 		})
 		t.Cleanup(func() { _ = clients[i].Close() })
 	}
 	return clients
 }
 
-// With WithSetNXOnExtend, redsync takes a lost lock again, and does not learn that another one had
-// it in between.
+// With WithSetNXOnExtend, redsync takes a lost lock again, and does not learn of another holder in
+// between.
 func TestExtendAfterAnotherLibrary(t *testing.T) {
 	t.Parallel()
 	b := connect()

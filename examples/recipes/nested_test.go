@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-// accounts locks an account in each of its methods, which may call one another.
+// accounts locks an account in each of its methods. They may call one another.
 type accounts struct{ locks locker.Locker }
 
 func (a accounts) book(ctx context.Context, what string) error {
@@ -19,8 +19,8 @@ func (a accounts) book(ctx context.Context, what string) error {
 	})
 }
 
-// transfer holds the lock for both bookings. The context that Do passes carries the owner of the
-// lock, so that book enters the same lock; without it book would wait for transfer.
+// transfer holds the lock for both bookings. Do's context carries the owner of the lock, so book
+// enters the same lock; without it book would wait for transfer.
 func (a accounts) transfer(ctx context.Context) error {
 	return locker.Do(ctx, a.locks, locker.Request{Name: "account:7"}, func(ctx context.Context, _ *locker.Lock) error {
 		if err := a.book(ctx, "debit"); err != nil {
@@ -30,7 +30,7 @@ func (a accounts) transfer(ctx context.Context) error {
 	})
 }
 
-// A method that holds a lock calls others that lock the same name.
+// A method with a lock calls others with a lock of the same name.
 func Example_nestedCalls() {
 	b := connect()
 	defer b.close()

@@ -22,13 +22,13 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// sharing waits as instances of another library do that poll each 5 ms. It is for a migration: an
-// instance of Holdfast that polls more rarely would hardly ever find the lock free.
+// sharing waits like instances of another library that poll each 5 ms. It is for a migration: with
+// a rarer poll, an instance of Holdfast would hardly ever find the lock free.
 var sharing = holdfast.Config{Retry: retry.Config{
 	Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(5 * time.Millisecond) },
 }}
 
-// With the Policy an instance of Holdfast gets its share beside two that poll, and without it hardly
+// With the Policy an instance of Holdfast gets its share beside two pollers, and without it hardly
 // any lock.
 func TestSharingWithPollers(t *testing.T) {
 	t.Parallel()
@@ -47,8 +47,8 @@ func TestSharingWithPollers(t *testing.T) {
 	})
 }
 
-// contend lets one instance of Holdfast and two of redislock, which poll each 5 ms, work under one
-// lock for three seconds. It returns how often each kind had the lock.
+// contend lets one instance of Holdfast and two of redislock, polling each 5 ms, work under one
+// lock for three seconds. It returns the number of each kind's holds.
 func contend(t *testing.T, cfg holdfast.Config) (ours, theirs int) {
 	t.Helper()
 	network := memnet.New()

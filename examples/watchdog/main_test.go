@@ -23,7 +23,7 @@ renewed at least four times: true
 work that hangs, watched: ended by MaxHold: true
 `
 
-// What the program compares comes out so in fake time, with a server in memory.
+// The program's comparison comes out as described in fake time, with a server in memory.
 func TestCompare(t *testing.T) { //nolint:paralleltest // it replaces standard output
 	stdout := os.Stdout
 	defer func() { os.Stdout = stdout }()

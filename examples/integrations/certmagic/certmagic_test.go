@@ -69,7 +69,7 @@ func TestTryLock(t *testing.T) {
 	server.Empty()
 }
 
-// Of three instances that need the same certificate at the same time, one asks the CA.
+// Of three instances in need of the same certificate at the same time, one asks the CA.
 func TestObtain(t *testing.T) {
 	t.Parallel()
 	server, dir := adaptertest.Start(t), t.TempDir()

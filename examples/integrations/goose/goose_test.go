@@ -47,7 +47,7 @@ func TestLocker(t *testing.T) {
 	})
 }
 
-// goose's own tests of a Locker: of five that lock at the same time, one succeeds.
+// goose's own tests of a Locker: of five concurrent lockers, one succeeds.
 func TestConcurrentLocking(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
@@ -58,8 +58,8 @@ func TestConcurrentLocking(t *testing.T) {
 	s.Empty()
 }
 
-// goose's own tests of Providers with a Locker: of five that migrate at the same time, one migrates
-// and the others find nothing to do.
+// goose's own tests of Providers with a Locker: of five concurrent ones, one migrates and the
+// others find nothing to do.
 func TestProviderLocking(t *testing.T) {
 	t.Parallel()
 	s, d := adaptertest.Start(t), newDatabase(t)
@@ -93,7 +93,7 @@ func TestUp(t *testing.T) {
 	})
 }
 
-// memory is a database that keeps goose's versions and nothing else.
+// memory is a database of goose's versions alone.
 type memory struct {
 	db *sql.DB
 
@@ -108,7 +108,7 @@ func newDatabase(t *testing.T) *memory {
 	return d
 }
 
-// provider returns a Provider with so many migrations, each of which runs migrate.
+// provider returns a Provider with so many migrations. Each runs migrate.
 func (d *memory) provider(t *testing.T, l lock.Locker, migrations int64, migrate func(context.Context) error) *upstream.Provider {
 	t.Helper()
 	options := []upstream.ProviderOption{
@@ -179,7 +179,7 @@ func (d *memory) ListMigrations(context.Context, database.DBTxConn) (all []*data
 	return all, nil
 }
 
-// connector makes connections that do nothing.
+// connector makes connections without effect.
 type connector struct{}
 
 func (connector) Connect(context.Context) (driver.Conn, error) { return connector{}, nil }

@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Migrate leaves the migrations that it had read ahead when one fails.
+	// Migrate leaves the migrations read ahead when one fails.
 	const readAhead = "github.com/golang-migrate/migrate/v4.(*Migration).Buffer"
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(readAhead))
 }
@@ -91,7 +91,7 @@ func TestUpWhileLocked(t *testing.T) {
 	s.Empty()
 }
 
-// The migration during which the lock is lost is stored as done, and no other one begins.
+// If the lock is lost during a migration, this one is stored as done, and no other begins.
 func TestUpLost(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
@@ -129,7 +129,7 @@ func awaitLoss(t *testing.T, d *migrate.Driver, version int) {
 	})
 }
 
-// A Driver that holds the lock does not ask for it again.
+// A Driver does not ask again for a lock that it holds.
 func TestLockTwice(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
@@ -152,7 +152,7 @@ func TestUpInOutage(t *testing.T) {
 	s.Empty()
 }
 
-// What Open returns has the lock too.
+// A Driver of Open has the lock too.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
@@ -183,7 +183,7 @@ func newMigrate(t *testing.T, d database.Driver) *upstream.Migrate {
 	return m
 }
 
-// table is a database that several processes migrate.
+// table is a database migrated by several processes.
 type table struct {
 	stub.Stub
 	run func() // in each migration, if it is not nil

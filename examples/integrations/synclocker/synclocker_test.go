@@ -68,7 +68,7 @@ func TestGoroutines(t *testing.T) {
 	s.Empty()
 }
 
-// A Lock that fails does not return: it panics, or onError ends the goroutine.
+// A failed Lock does not return: it panics, or onError ends the goroutine.
 func TestLockFails(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()

@@ -71,7 +71,7 @@ func TestUpstream(t *testing.T) {
 	s.Empty()
 }
 
-// A node that loses the lock learns of it, and another one becomes active.
+// A node learns of the loss of its lock, and another one becomes active.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)

@@ -120,7 +120,8 @@ func TestBill(t *testing.T) {
 	})
 }
 
-// What does the library ask for? A change of its locks is a change of its interface.
+// TestLocksOfBill lists the library's lock requests: a change of its locks is a change of its
+// interface.
 func TestLocksOfBill(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		locks := lockertest.New()

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// deployment is what deployment.yaml has, and nothing else.
+// deployment is the schema of deployment.yaml, and nothing else.
 type deployment struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -71,7 +71,7 @@ type probe struct {
 	FailureThreshold int `yaml:"failureThreshold"`
 }
 
-// broken returns what of the manifest breaks a rule of docs/recipes.md.
+// broken returns the parts of the manifest against the rules of docs/recipes.md.
 func broken(manifest []byte) error {
 	var d deployment
 	decoder := yaml.NewDecoder(bytes.NewReader(manifest))

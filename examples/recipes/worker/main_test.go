@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
 
-// SIGTERM ends the wait for the lock at once. A worker that works finishes, and releases the lock:
-// the next one does not wait for the lease to end.
+// SIGTERM ends the wait for the lock at once. A working worker finishes, and releases the lock: the
+// next one does not wait for the lease to end.
 func TestTermination(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
@@ -52,7 +52,7 @@ func TestTermination(t *testing.T) {
 	second.Stop(t, syscall.SIGTERM)
 }
 
-// What waiting does not fix fails at once, and again after a pause.
+// An error that waiting cannot fix ends the program at once, and again after a pause.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
