@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write api.txt of each module")
 
 var root = filepath.Join("..", "..")
 
-// Each module that is imported has a listing of all that it exports.
+// Each importable module has a listing of its exports.
 func TestListings(t *testing.T) {
 	t.Parallel()
 	nested, err := filepath.Glob(filepath.Join(root, "integrations", "*", "go.mod"))
@@ -57,8 +57,8 @@ func TestListings(t *testing.T) {
 	}
 }
 
-// difference returns the lines that only before has, after "- ", and those that only after has,
-// after "+ ". Both are sorted.
+// difference returns the lines of before alone, after "- ", and those of after alone, after "+ ".
+// Both are sorted.
 func difference(before, after []string) (diff []string) {
 	for _, line := range before {
 		if _, found := slices.BinarySearch(after, line); !found {
@@ -73,7 +73,7 @@ func difference(before, after []string) (diff []string) {
 	return diff
 }
 
-// exports lists what the importable packages of the module in dir export, sorted.
+// exports lists the exports of the importable packages of the module in dir, sorted.
 func exports(t *testing.T, dir string) (lines []string) {
 	t.Helper()
 	files := map[string]string{} // import path -> export data

@@ -24,8 +24,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// What each strategy stores and publishes is what layout.txt has: processes with other versions
-// read it. docs/versions.md says when it may change.
+// Each strategy stores and publishes exactly the contents of layout.txt: processes with other
+// versions read it. docs/versions.md lists the permitted changes.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -58,8 +58,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// layout returns what is at the server while a lock of that mode is held and another process waits
-// for it, what the release publishes, and what is left after the release of a lock with MinHold.
+// layout returns the server's content while a lock of that mode is held and another process waits
+// for it, the message of the release, and the rest after the release of a lock with MinHold.
 func layout(t *testing.T, title string, mode locker.Mode, open func(driver.Driver) (locker.Locker, error)) (lines []string) {
 	t.Helper()
 	server := miniredis.RunT(t)
@@ -96,7 +96,7 @@ func layout(t *testing.T, title string, mode locker.Mode, open func(driver.Drive
 	return append(append(lines, stored(t, server)...), "")
 }
 
-// stored returns what the server has.
+// stored returns the server's content.
 func stored(t *testing.T, server *miniredis.Miniredis) (lines []string) {
 	t.Helper()
 	for _, key := range server.Keys() {
@@ -127,7 +127,7 @@ var (
 	times  = regexp.MustCompile(`\d{13,16}`)
 )
 
-// normal puts TOKEN and TIME for what differs each time.
+// normal puts TOKEN and TIME for the values of one run.
 func normal(s string) string {
 	return times.ReplaceAllString(tokens.ReplaceAllString(s, "TOKEN"), "TIME")
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// list returns a line for each thing that pkg exports: constants with their values, variables,
-// functions, types, fields and methods. Names of parameters are left out.
+// list returns a line for each export of pkg: constants with their values, variables, functions,
+// types, fields and methods. Names of parameters are left out.
 func list(pkg *types.Package) (lines []string) {
 	for _, name := range pkg.Scope().Names() {
 		if !ast.IsExported(name) {
@@ -32,7 +32,7 @@ func list(pkg *types.Package) (lines []string) {
 }
 
 // typeLines returns the lines of a type, with its fields and methods. Those of an alias are listed
-// where the type is, unless that is an internal package.
+// with its type, unless the type is in an internal package.
 func typeLines(obj *types.TypeName) (lines []string) {
 	name, t := obj.Name(), obj.Type()
 	if obj.IsAlias() {

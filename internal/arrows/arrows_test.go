@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Packages of others that come with ours.
+// Foreign packages linked with ours.
 const (
 	backoff   = "github.com/cenkalti/backoff/v4"
 	goredis   = "github.com/redis/go-redis/v9"
@@ -18,18 +18,18 @@ const (
 	valkey    = "github.com/valkey-io/valkey-go"
 )
 
-// Packages of ours that come together.
+// Packages of ours linked together.
 const (
 	below = "locker/driver locker/lease locker/locktrace locker/internal/text " // with locker
 	locks = "locker " + below
 )
 
-// An arrow says what may come into a program with the packages that it imports; the standard
-// library always may. Packages are separated by blanks.
+// arrow lists the packages that a program may link through its imports; the standard library is
+// always allowed. Packages are separated by blanks.
 type arrow struct {
-	program string // what the program imports; "." is the module's own package
-	with    string // which packages of ours may come with that; "x/..." is x and all below it
-	outside string // which packages of others may come, with all that they bring themselves
+	program string // its imports; "." is the module's own package
+	with    string // packages of ours allowed with them; "x/..." is x and all below it
+	outside string // foreign packages allowed, with their own imports
 	why     string
 }
 
@@ -132,7 +132,7 @@ func TestArrows(t *testing.T) {
 	})
 }
 
-// No package of this module links the SDK, which is in go.mod for tests.
+// No package of this module links the SDK: go.mod has it for tests.
 func TestNoPackageLinksTheSDK(t *testing.T) {
 	t.Parallel()
 	const sdk = "go.opentelemetry.io/otel/sdk"
@@ -151,7 +151,7 @@ func TestNoPackageLinksTheSDK(t *testing.T) {
 	}
 }
 
-// Each example of this module is one file, which a user can copy into a program.
+// Each example of this module is one file, for users to copy into a program.
 func TestExamplesStandAlone(t *testing.T) {
 	t.Parallel()
 	examples := 0
@@ -174,8 +174,8 @@ func TestExamplesStandAlone(t *testing.T) {
 	}
 }
 
-// strays returns how each package that a does not allow comes into its program. What such a package
-// brings is left out.
+// strays returns the packages not allowed by a, with the import path into its program. The imports
+// of such a package are left out.
 func (a arrow) strays(t *testing.T, g graph) []string {
 	t.Helper()
 	var roots []string

@@ -22,7 +22,7 @@ const module = "github.com/holdfast-go/holdfast"
 
 var root = filepath.Join("..", "..")
 
-// listed is what go list tells of one package.
+// listed is go list's output for one package.
 type listed struct {
 	ImportPath, Name  string
 	Standard, DepOnly bool
@@ -30,8 +30,7 @@ type listed struct {
 	EmbedFiles        []string
 }
 
-// graph has every package of this module and everything that they and the packages named beside
-// them import.
+// graph has every package of this module, the packages named beside them, and all their imports.
 type graph map[string]listed
 
 // list returns the graph of the root module and of the packages in beside.
@@ -51,8 +50,8 @@ func list(t *testing.T, beside ...string) graph {
 	}
 }
 
-// links returns what a program that imports roots links, the standard library left out. Each
-// package is mapped to one of its importers, a root to "".
+// links returns the packages linked into a program that imports roots, without the standard
+// library. Each package is mapped to one of its importers, a root to "".
 func (g graph) links(t *testing.T, roots []string) map[string]string {
 	t.Helper()
 	importer := map[string]string{}
@@ -84,7 +83,7 @@ func chain(importer map[string]string, pkg string) string {
 	return strings.Join(path, " -> ")
 }
 
-// The test above is worth what strays finds: here it looks at imports that are known to be wrong.
+// strays finds the imports known to be wrong: the test above relies on it.
 func TestStraysAreFound(t *testing.T) {
 	t.Parallel()
 	ours := func(name string) string { return module + "/" + name }

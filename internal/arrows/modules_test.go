@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/gocommand"
 )
 
-// required are the modules in the root go.mod. All of them are in the module graph of whoever
-// imports a package of Holdfast, and so take part in the choice of versions. What needs another
-// module goes into a nested one, as examples/observability does.
+// required are the modules in the root go.mod. All of them are in the module graph of every
+// importer of Holdfast, and so take part in the choice of versions. Code with further modules goes
+// into a nested one, as examples/observability does.
 var required = map[string]string{
 	"github.com/FZambia/sentinel/v2":      "tests: redigo with Sentinel",
 	"github.com/alicebob/miniredis/v2":    "conformance and examples: a server in the process",
@@ -52,9 +52,9 @@ var downloaded = map[string][]string{
 	".": {"github.com/cenkalti/backoff/v4"},
 }
 
-// The module graph of a program that imports Holdfast grows only on purpose. A module of a test's
-// own would show the whole graph, but reads go.mod files that a machine without a network may not
-// have; what the root go.mod requires is what Holdfast adds to that graph.
+// The module graph of a program that imports Holdfast grows only on purpose. A test module would
+// show the whole graph, but reads go.mod files perhaps missing on a machine without a network;
+// Holdfast adds the requirements of the root go.mod to that graph.
 func TestRequiredModules(t *testing.T) {
 	t.Parallel()
 	var mod struct{ Require []struct{ Path string } }

@@ -23,7 +23,7 @@ func (r *recorder) Errorf(string, ...any) { r.failed = true }
 
 func (r *recorder) Fatalf(string, ...any) { r.failed, r.fatal = true, true }
 
-// Each check passes what it demands, and fails anything else.
+// Each check passes the demanded value, and fails any other.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	eof, other := fmt.Errorf("wrapped: %w", io.EOF), errors.New("other")

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// cells maps each strategy, client and kind of server that runs to how often it does.
+// cells counts the runs of each strategy, client and kind of server.
 func cells(squares int) map[[3]string]int {
 	ran := map[[3]string]int{}
 	for i, strategy := range strategies {
@@ -20,7 +20,7 @@ func cells(squares int) map[[3]string]int {
 	return ran
 }
 
-// What runs by default, in words.
+// The default runs, in words.
 func TestPairwise(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
@@ -46,7 +46,7 @@ func TestPairwise(t *testing.T) {
 }
 
 // By default every pair of values of two dimensions occurs, and each strategy runs once on each
-// kind of server. The full product has each cell once, and so all that runs by default.
+// kind of server. The full product has each cell once, and so contains the default.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	names := make([]string, len(WithFork))

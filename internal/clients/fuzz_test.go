@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
 
-// What a script answers is the same through every client, beside others too, or an error through every
+// A script's answer is the same through every client, beside others too, or an error through every
 // one. To SET NX, OK is yes, nil is no, and all else is an error.
 func FuzzReplies(f *testing.F) {
 	for _, reply := range []string{
@@ -66,7 +66,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// show tells all that a Reply is.
+// show formats all parts of a Reply.
 func show(r driver.Reply) string {
 	var b strings.Builder
 	for i := range r.Len() {
@@ -81,7 +81,7 @@ func show(r driver.Reply) string {
 	return b.String()
 }
 
-// encode makes RESP2 of v, as a server would; false where that sends no such thing.
+// encode makes RESP2 of v, as a server would; false if no server sends it.
 func encode(b []byte, v resp.Value) (_ []byte, ok bool) {
 	switch {
 	case v.Kind == resp.Array && v.IsNil:
@@ -109,7 +109,7 @@ func encode(b []byte, v resp.Value) (_ []byte, ok bool) {
 	return nil, false
 }
 
-// serve is a server that gives every script and SET the same answer, and returns its address.
+// serve starts a server with one answer to every script and SET, and returns its address.
 func serve(f *testing.F, answer *atomic.Pointer[[]byte]) string {
 	f.Helper()
 	l, err := new(net.ListenConfig).Listen(f.Context(), "tcp", "127.0.0.1:0")

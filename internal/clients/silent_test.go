@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
-// A subscription that waits while the server is silent fails with an error about that, not about a
+// If a server is silent, a waiting subscription fails with an error about the silence, not about a
 // closed connection.
 func TestSubscribeToASilentServer(t *testing.T) {
 	t.Parallel()

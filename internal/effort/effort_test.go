@@ -12,7 +12,7 @@ import (
 func TestOf(t *testing.T) {
 	short := flag.Lookup("test.short").Value
 	before := short.String()
-	t.Cleanup(func() { _ = short.Set(before) }) // what it was cannot be wrong
+	t.Cleanup(func() { _ = short.Set(before) }) // the old value cannot be wrong
 	for _, tc := range []struct {
 		mode  string
 		short bool

@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 )
 
-// Each case sends SET k 1 through the rule; the connection straight to the
-// server shows what was executed.
+// Each case sends SET k 1 through the rule; the connection straight to the server shows whether it
+// was executed.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s place) {
 		for i, tc := range []struct {
 			fault    faultproxy.Fault
 			by       time.Duration
-			executed any // what GET k says when the trap was hit
+			executed any // answer to GET k when the trap was hit
 			closed   bool
 			release  bool // let go, then the reply comes
 			replies  bool // the reply comes by itself
@@ -107,7 +107,7 @@ func TestStallRequestIsExecutedAfterItsClientHasGone(t *testing.T) {
 		wait(t, "Hit", late.Hit())
 		check.Must(t, client.Close())
 		wait(t, "Gone", late.Gone())
-		wantDo(t, direct, int64(0), "DEL", "k") // the clean-up of a caller that gave up
+		wantDo(t, direct, int64(0), "DEL", "k") // the clean-up of a caller after it gave up
 		wantNotYet(t, "Executed", late.Executed())
 		behind := p.Add(faultproxy.Rule{Match: faultproxy.Command("PING"), Fault: faultproxy.Watch})
 		late.Release()

@@ -131,7 +131,7 @@ func wantTook(t *testing.T, s place, start time.Time, want time.Duration) {
 	}
 }
 
-// wantClosed checks that the connection ends, and that nothing comes before.
+// wantClosed checks that the connection ends, with nothing before.
 func wantClosed(t *testing.T, c *resp.Conn) {
 	t.Helper()
 	v, err := c.Receive()

@@ -56,14 +56,14 @@ func TestSlow(t *testing.T) {
 		const pause, text = time.Millisecond, "123456789 123456789 123456789 "
 		p.Slow(pause)
 		start := time.Now()
-		wantDo(t, client, text, "ECHO", text) // 51 and 37 bytes, with what is around them
+		wantDo(t, client, text, "ECHO", text) // 51 and 37 bytes, with the framing
 		wantTook(t, s, start, (3+2)*pause)
 		p.Slow(0)
 		wantDo(t, client, text, "ECHO", text)
 	})
 }
 
-// Requests that are sent together wait for the latency together.
+// Requests sent together wait for the latency together.
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s place) {
@@ -104,7 +104,7 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// A filter loses or delays single messages, and what follows them passes at once.
+// A filter loses or delays single messages; later ones pass at once.
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, s place) {
@@ -137,7 +137,7 @@ func TestFilter(t *testing.T) {
 	})
 }
 
-// Closing the proxy ends what it holds back.
+// Closing the proxy ends its delayed replies.
 func TestCloseDropsLateReplies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

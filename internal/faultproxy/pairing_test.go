@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
-// Each case is a conversation: lines that start with "> " are requests; the
-// others are messages of the server, with the request that each should answer,
-// or "-", behind a "=".
+// Each case is a conversation: lines from "> " on are requests; the others are messages of the
+// server, with the answered request, or "-", behind a "=".
 func TestPairing(t *testing.T) {
 	t.Parallel()
 	const subscribeA, subscribeB = `*3 $9 subscribe $1 a :1`, `*3 $9 subscribe $1 b :2`
@@ -84,8 +83,7 @@ func TestPairing(t *testing.T) {
 	})
 }
 
-// parse reads RESP in which a blank stands for CR LF. Simple strings and errors
-// keep theirs.
+// parse reads RESP with a blank for CR LF. Simple strings and errors keep theirs.
 func parse(t *testing.T, message string) resp.Value {
 	t.Helper()
 	if !strings.HasPrefix(message, "-") {

@@ -60,7 +60,7 @@ func TestFreeze(t *testing.T) {
 	})
 }
 
-// The news of connections that begin and end are held back too.
+// The begin and the end of connections are held back too.
 func TestFreezeAndConnections(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		network := memnet.New()
@@ -151,7 +151,7 @@ func TestConnectionsEnd(t *testing.T) {
 	})
 }
 
-// Not parallel, so that no other test has a proxy.
+// Not parallel, so no other test has a proxy.
 func TestCloseWaitsForItsGoroutines(t *testing.T) {
 	s := mini(t, faultproxy.TCP)
 	p := faultproxy.Start(t, s.addr)

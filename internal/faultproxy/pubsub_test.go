@@ -53,7 +53,7 @@ func TestSubscriptionsAreDisturbedLikeCommands(t *testing.T) {
 	})
 }
 
-// A proxy per node stands before a cluster that announces the proxies.
+// A cluster announces the proxy before each node.
 func TestProxiesBeforeACluster(t *testing.T) {
 	t.Parallel()
 	proxies := map[string]*faultproxy.Proxy{}

@@ -28,7 +28,7 @@ func TestListen(t *testing.T) {
 	defer l.Close()
 	port := localport.Of(l)
 	check.Equal(t, "address", l.Addr().String(), net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if port < 10_000 || port >= 32_768 { // where kernels begin to take ports for outgoing connections
+	if port < 10_000 || port >= 32_768 { // from 32,768 on kernels take ports for outgoing connections
 		t.Errorf("port %d", port)
 	}
 	check.Equal(t, "somebody else listens there", check.ErrOf(net.Listen("tcp", l.Addr().String())) == nil, false)
@@ -131,7 +131,7 @@ func TestHold(t *testing.T) {
 	l.Close()
 }
 
-// linger leaves a connection of a port behind that the listener's side closed first.
+// linger leaves a connection of a port behind, first closed by the listener's side.
 func linger(t *testing.T, l net.Listener) {
 	t.Helper()
 	client, err := net.Dial("tcp", l.Addr().String())

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// network is what memnet has in common with TCP.
+// network is common to memnet and TCP.
 type network interface {
 	Listen() (net.Listener, error)
 	ListenAt(addr string) (net.Listener, error)
@@ -76,7 +76,7 @@ func (w world) accept(l net.Listener) conn {
 	return c.(conn)
 }
 
-// conn is what the connections of both networks can do.
+// conn is common to the connections of both networks.
 type conn interface {
 	net.Conn
 	CloseWrite() error
@@ -134,7 +134,7 @@ func write(c net.Conn) error {
 	return err
 }
 
-// waiting starts a Read, and returns once it waits if that can be known.
+// waiting starts a Read, and returns once it waits if this can be known.
 func (w world) waiting(c net.Conn) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- read(c) }()
@@ -144,8 +144,8 @@ func (w world) waiting(c net.Conn) <-chan error {
 
 var addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// wantErr checks an error, its text after addresses became "A", and that package net's interface of
-// errors calls it a timeout or not.
+// wantErr checks an error, its text with "A" for addresses, and Timeout of package net's interface
+// of errors.
 func (w world) wantErr(err, want error, text string, timeout bool) {
 	w.Helper()
 	if !errors.Is(err, want) {

@@ -57,7 +57,7 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// A Write learns after a round trip that the other end is closed.
+// A Write learns of the closed other end after a round trip.
 func TestLatencyOfAWriteToAClosedEnd(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(w world, n *memnet.Net) {
@@ -150,7 +150,7 @@ func TestBacklog(t *testing.T) {
 	})
 }
 
-// Whoever wins, no client waits for an Accept that never comes.
+// Whoever wins, no client waits for a missing Accept.
 func TestDialBesideClose(t *testing.T) {
 	t.Parallel()
 	for range 20 {
@@ -201,7 +201,7 @@ func TestWriteNeverWaits(t *testing.T) {
 	})
 }
 
-// A network that nobody uses runs nothing: fake time passes, and the bubble ends though bytes and
+// An unused network runs nothing: fake time passes, and the bubble ends though bytes and
 // connections are on their way.
 func TestIdle(t *testing.T) {
 	t.Parallel()

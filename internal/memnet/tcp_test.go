@@ -332,7 +332,7 @@ var ofListeners = map[string]func(w world){
 	},
 }
 
-// eventually writes until that fails.
+// eventually writes until a Write fails.
 func eventually(w world, c net.Conn) error {
 	w.Helper()
 	tick := time.NewTicker(time.Millisecond)

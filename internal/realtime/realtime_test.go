@@ -23,7 +23,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// Each rule finds what it is about, and nothing else.
+// Each rule finds its own cases, and nothing else.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -56,7 +56,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A file that runs in bubbles, or that says why it is an exception, is left out.
+// A file in bubbles, or with a reason for an exception, is left out.
 func TestFilesThatAreLeftOut(t *testing.T) {
 	t.Parallel()
 	const body = "\n\nfunc f() { time.AfterFunc(1, g) }\n"

@@ -64,8 +64,7 @@ func TestClusterServesEverySlotAndMovesOne(t *testing.T) {
 	check.Equal(t, "NodeForKey", c.NodeForKey(keys[0]).Addr(), to.Addr())
 }
 
-// Another process takes the first node's port; the node gets a new one, and what
-// it announces changes with it.
+// If another process takes the first node's port, the node gets and announces a new one.
 func TestClusterAnnouncesOtherPortsAndFindsNewOnes(t *testing.T) {
 	t.Parallel()
 	const n = 3

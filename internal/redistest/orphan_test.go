@@ -15,8 +15,8 @@ import (
 
 const orphanVariable = "REDISTEST_LEAVE_ORPHAN"
 
-// beOrphan, in the process that TestServerDiesWithTheTests starts, leaves a
-// server behind as a test that takes too long does.
+// beOrphan, in a process of TestServerDiesWithTheTests, leaves a server behind as a timed-out test
+// does.
 func beOrphan() bool {
 	if os.Getenv(orphanVariable) == "" {
 		return false

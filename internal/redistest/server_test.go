@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// wantServerError wants an error reply that begins in one of these ways.
+// wantServerError wants an error reply with one of the prefixes.
 func wantServerError(t *testing.T, err error, prefixes ...string) {
 	t.Helper()
 	var se redistest.ServerError
@@ -165,7 +165,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// Somebody takes the port of a server that is being started again, and gives it up after a while.
+// Somebody takes the port of a server during its restart, and gives it up after a while.
 func TestRestartOnAPortThatIsTakenForAWhile(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})

@@ -19,9 +19,9 @@ var (
 	_ redistest.TB = (*testing.F)(nil)
 )
 
-// recorder is a TB that is not of package testing.
+// recorder is a TB from outside package testing.
 type recorder struct {
-	*testing.T // what is not recorded
+	*testing.T // for methods not recorded
 	said       []string
 	failed     bool
 	cleanups   []func()
@@ -112,7 +112,7 @@ func TestShort(t *testing.T) {
 	short := flag.Lookup("test.short").Value
 	before := short.String()
 	check.Must(t, short.Set("true"))
-	t.Cleanup(func() { _ = short.Set(before) }) // what it was cannot be wrong
+	t.Cleanup(func() { _ = short.Set(before) }) // the old value cannot be wrong
 	cluster := redistest.Share(func(context.Context) (*redistest.Cluster, error) { return nil, errors.New("started") })
 	sentinel := redistest.Share(func(context.Context) (*redistest.Sentinel, error) { return nil, errors.New("started") })
 	for name, start := range map[string]func(redistest.TB){

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// messages are what a server may send, and what Any makes of it.
+// messages are possible messages of a server, with the result of Any.
 var messages = []struct {
 	raw  string
 	want any
@@ -48,7 +48,7 @@ var messages = []struct {
 	{">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n", []any{"invalidate", []any{"k"}}},
 }
 
-// All messages in one stream, which comes byte by byte.
+// All messages in one stream, byte by byte.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	var stream strings.Builder
@@ -130,7 +130,7 @@ func TestConn(t *testing.T) {
 	check.Equal(t, "Do on a closed connection succeeds", check.ErrOf(c.Do("SET")) == nil, false)
 }
 
-// What is read is passed on byte by byte, whatever it is.
+// Every input is passed on byte by byte.
 func FuzzRead(f *testing.F) {
 	for _, m := range messages {
 		f.Add([]byte(m.raw))

@@ -37,7 +37,7 @@ var replicated = map[string]func(driver.Driver) (locker.Locker, error){
 	},
 }
 
-// A user that waits for replicas needs one more command. Without it no lock is held, and no key
+// A wait for replicas needs permission for one more command. Without it no lock is held, and no key
 // left.
 func TestACLOfMinReplicas(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestACLOfMinReplicas(t *testing.T) {
 				t.Errorf("%s, %s: without +wait: %v; want NOPERM and an unknown outcome, which does not pass", name, client.Name, err)
 			}
 			check.Equal(t, name+", "+client.Name+": the ACL log names WAIT", slices.Contains(denied(t, server), "command wait"), true)
-			if err := drv.Close(); err != nil { // it waits for what is taken back
+			if err := drv.Close(); err != nil { // it waits for the undo
 				t.Error(err)
 			}
 			left := server.MustCommand(t, "EXISTS", "lock:"+client.Name+name)

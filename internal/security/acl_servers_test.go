@@ -46,7 +46,7 @@ func TestACLInACluster(t *testing.T) {
 		if err == nil {
 			_, err = strategies["single"].acquire(t, drv, "lock:"+client.Name)
 		}
-		if (err == nil) != (client.Name == "redigo") { // which then goes where the wrong node sends it
+		if (err == nil) != (client.Name == "redigo") { // it then follows the redirection of the wrong node
 			t.Errorf("%s: acquire without +cluster: %v", client.Name, err)
 		}
 		tries := 0
@@ -81,7 +81,7 @@ func TestACLInACluster(t *testing.T) {
 		check.Error(t, client.Name+": release of a name on the move", lock.Release(t.Context()))
 		allow(slices.DeleteFunc(slices.Clone(full), func(w string) bool { return w == "+asking" }))
 		_, err = strategies["single"].acquire(t, all[client.Name], name)
-		if err == nil || driver.CodeOf(err) != "NOPERM" && client.Name != "rueidis" && client.Name != "valkey" { // which go in circles until its ctx ends
+		if err == nil || driver.CodeOf(err) != "NOPERM" && client.Name != "rueidis" && client.Name != "valkey" { // they go in circles until ctx ends
 			t.Errorf("%s: acquire without +asking: %v; want NOPERM", client.Name, err)
 		}
 		check.Equal(t, client.Name+" asked", slices.Contains(denied(t, to), "command asking"), true)

@@ -32,7 +32,7 @@ const (
 	hurry    = 300 * time.Millisecond
 )
 
-// rule is what follows "ACL SETUSER user" in SECURITY.md.
+// rule is the text after "ACL SETUSER user" in SECURITY.md.
 func rule(t *testing.T, user string) []string {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -46,7 +46,7 @@ func rule(t *testing.T, user string) []string {
 	return nil
 }
 
-// alsoNeeded is what SECURITY.md's table says that a client needs beyond the rules, always and with
+// alsoNeeded is a client's further needs beyond the rules, by SECURITY.md's table, always and with
 // such servers.
 func alsoNeeded(t *testing.T, client string, kind drivertest.Kind) []string {
 	t.Helper()
@@ -114,7 +114,7 @@ func denied(t *testing.T, server *redistest.Server) []string {
 	return all
 }
 
-// grants returns the words of a rule that allow something, each of which could be left out.
+// grants returns the permissions in a rule. Each could be left out.
 func grants(rule []string) []string {
 	var all []string
 	for _, word := range rule {
@@ -125,7 +125,7 @@ func grants(rule []string) []string {
 	return all
 }
 
-// noise are commands that clients send by themselves and that may be refused.
+// noise are commands of the clients' own. They may be refused.
 var noise = []string{"command ping", "command cluster|slots", "command cluster|shards", "command client|setinfo"}
 
 func isNoise(entry string) bool {
@@ -133,7 +133,7 @@ func isNoise(entry string) bool {
 }
 
 // begins reports whether an entry of the ACL log begins as wanted. Redis 6.2 names no subcommand:
-// there "command client" is what others log as "command client|setinfo".
+// it logs "command client" for "command client|setinfo".
 func begins(entry, want string) bool {
 	command, _, _ := strings.Cut(want, "|")
 	return strings.HasPrefix(entry, want) || entry == command
@@ -152,8 +152,8 @@ var ruleCases = []ruleCase{
 	{"tagged", "single", "lock:{tag}:"},
 }
 
-// Each rule is enough for all that its strategy does, and each of its words is needed: without it
-// something fails with NOPERM. By default each rule is tried over one client, with all its words.
+// Each rule is enough for its whole strategy, and needs each of its words: without it something
+// fails with NOPERM. By default each rule is tried over one client, with all its words.
 func TestACL(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
@@ -178,7 +178,7 @@ func TestACL(t *testing.T) {
 	}
 }
 
-// enough checks that everything works under a rule, that no needed command is refused, and that
+// enough checks that everything works under a rule, without a refusal of a needed command, and that
 // nothing works with other names.
 func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.Server, full []string) {
 	setUser(t, server, c.user, full)
@@ -277,7 +277,7 @@ func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.
 	}
 	switch {
 	case c.wakes(word): // a release does not fail without wake-ups
-		if err != nil && !errors.Is(err, locker.ErrMaxWait) || driver.CodeOf(err) != "" { // nil where the waiter looked after the release
+		if err != nil && !errors.Is(err, locker.ErrMaxWait) || driver.CodeOf(err) != "" { // nil if the waiter looked after the release
 			t.Errorf("got %v; want a waiter who hears of nothing, and no more", err)
 		}
 	case word == "+unsubscribe" && client.Name != "goredis": // the connection goes instead
@@ -290,9 +290,9 @@ func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.
 	check.Eventually(t, fmt.Sprintf("the ACL log names %s", want), logged)
 }
 
-// runWithout makes all calls of a strategy, and returns those that failed. Waiters without wake-ups
-// wait for a short time. On a busy machine that may end during an attempt, and the outcome is really
-// unknown, or before the first, and nothing is refused. Then it tries again with more time.
+// runWithout makes all calls of a strategy, and returns the failed ones. Waiters without wake-ups
+// wait for a short time. On a busy machine it may end during an attempt, with a really unknown
+// outcome, or before the first, without a refusal. Then runWithout tries again with more time.
 func runWithout(t *testing.T, c ruleCase, drv driver.Driver, word string, logged func() bool) error {
 	t.Helper()
 	wait := hurry

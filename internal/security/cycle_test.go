@@ -22,12 +22,12 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// A strategy is one for which SECURITY.md has a rule.
+// strategy is a strategy with a rule in SECURITY.md.
 type strategy struct {
 	new func(drv driver.Driver, prefix string) (lockerInspector, error)
-	// more is what it can do beyond an exclusive lock.
+	// more calls its methods beyond an exclusive lock.
 	more func(c *cycle, name string)
-	// permits says that it has permits: it can be no node of a quorum and elects no leader.
+	// permits: it has permits, so it can be no node of a quorum and elects no leader.
 	permits bool
 }
 
@@ -38,7 +38,7 @@ type lockerInspector interface {
 
 const attemptTimeout = 5 * time.Second
 
-// strategies are by the name of their package, which is also the name of the user in the rule.
+// strategies are by the name of their package, also the user's name in the rule.
 var strategies = map[string]strategy{
 	"single": {
 		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
@@ -85,7 +85,7 @@ type cycle struct {
 	errs     []error
 }
 
-// run makes all calls with names that begin with name, and returns those that failed.
+// run makes all calls with names beginning with name, and returns the failed ones.
 func (s strategy) run(t *testing.T, drv driver.Driver, name string, patience time.Duration) *cycle {
 	t.Helper()
 	return s.runAs(t, drv, name, "one", "why", patience)
@@ -158,7 +158,7 @@ func (c *cycle) known(owner, note, what string) {
 	}
 }
 
-// hold acquires, is refused, inspects, renews and releases. It acquires again, and breaks that
+// hold acquires, is refused, inspects, renews and releases. It acquires again, and breaks this
 // hold.
 func (c *cycle) hold(req locker.Request) {
 	lock := c.acquire(c.locks, req)
@@ -178,8 +178,8 @@ func (c *cycle) hold(req locker.Request) {
 	}
 }
 
-// several acquires two locks by one command, if the driver shows that there is one server. Then
-// another is refused.
+// several acquires two locks by one command, if the driver shows a single server. Then another is
+// refused.
 func (c *cycle) several(first, second string) {
 	reqs := []locker.Request{
 		{Name: first, Owner: c.owner, Note: c.note, NoWait: true},
@@ -218,10 +218,10 @@ func (c *cycle) takeOver(req locker.Request) {
 	}
 }
 
-// wait waits for a release, which only a wake-up reports in time.
+// wait waits for a release. Only a wake-up reports it in time.
 func (c *cycle) wait(req locker.Request) {
 	wake, _ := driver.Sibling(req.Name, driver.WakeSuffix)
-	sub, err := c.drv.Subscribe(c.ctx, wake) // what waits shares it, and so subscribes at once
+	sub, err := c.drv.Subscribe(c.ctx, wake) // the waiter shares it, and so subscribes at once
 	if !c.check(err, "subscribe") {
 		return
 	}
@@ -270,7 +270,7 @@ func (c *cycle) renewByHold(req locker.Request) {
 	c.check(lock.Release(c.ctx), "release")
 }
 
-// lead leads for one term, and looks who leads.
+// lead leads for one term, and inspects the leader.
 func (c *cycle) lead(name string) {
 	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
 	defer cancel()
@@ -286,7 +286,7 @@ func (c *cycle) lead(name string) {
 	c.check(err, "lead")
 }
 
-// quorum holds a fenced lock on three nodes, which here are three keys of one server.
+// quorum holds a fenced lock on three nodes, here three keys of one server.
 func (c *cycle) quorum(name string) {
 	nodes := make([]locker.Locker, 3)
 	for i := range nodes {
@@ -308,7 +308,7 @@ func (c *cycle) quorum(name string) {
 	if lock = c.acquire(l, locker.Request{Name: "quorum"}); lock != nil {
 		_, err := locker.Break(c.ctx, l, "quorum")
 		c.check(err, "quorum: break")
-		_ = lock.Release(c.ctx) // for a node that granted the lock after Break had looked
+		_ = lock.Release(c.ctx) // for a node that granted the lock after Break's look
 	}
 }
 

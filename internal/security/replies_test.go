@@ -23,11 +23,11 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// quoted has the quotes of later servers where Redis 6.2 has backticks.
+// quoted replaces the backticks of Redis 6.2 by the quotes of later servers.
 func quoted(text string) string { return strings.ReplaceAll(text, "`", "'") }
 
-// A server that does not know a command repeats its arguments in the error, and the token of the
-// hold is among them. No error, no lock and no log line shows it, however it is printed.
+// A server repeats the arguments of an unknown command in the error, with the token of the hold
+// among them. No error, no lock and no log line shows it, however it is printed.
 func TestRepliesThatRepeatArguments(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
@@ -97,7 +97,7 @@ func everyText(t *testing.T, drv driver.Driver) string {
 	return printed.String()
 }
 
-// printLost waits until the lease of a lock ends, none of whose renewals by the watchdog succeeds.
+// printLost waits until a lock's lease ends. None of the watchdog's renewals succeeds.
 func printLost(t *testing.T, drv driver.Driver, show func(error), printed *strings.Builder) {
 	t.Helper()
 	l := locker.Must(holdfast.New(drv, holdfast.Config{}))
@@ -114,7 +114,7 @@ func printLost(t *testing.T, drv driver.Driver, show func(error), printed *strin
 	show(lock.Release(t.Context()))
 }
 
-// tree returns err and all errors that it wraps.
+// tree returns err and all its wrapped errors.
 func tree(err error) []error {
 	all := []error{err}
 	switch e := err.(type) { //nolint:errorlint // it walks the tree

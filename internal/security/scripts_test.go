@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// recorder is a driver that notes what is sent.
+// recorder is a driver that notes its commands.
 type recorder struct {
 	driver.Driver
 
@@ -38,8 +38,7 @@ func recording(drv driver.Driver) *recorder {
 	return &recorder{Driver: drv, scripts: map[string]string{}}
 }
 
-// note notes a command, whose first argument may be a token: the others may be owners, who are random
-// too.
+// note notes a command. Its first argument may be a token; the others may be owners, random too.
 func (r *recorder) note(s *driver.Script, keys []string, args ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +90,7 @@ func (r *recorder) Subscribe(ctx context.Context, channel string) (driver.Subscr
 	return r.Driver.Subscribe(ctx, channel)
 }
 
-// counters are the fence counters of the locks that were asked for.
+// counters are the fence counters of the requested locks.
 func (r *recorder) counters() map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +123,7 @@ var hostile = map[string]string{
 	"1 KiB":          strings.Repeat("\xff", locker.MaxNameLen-24),
 }
 
-// suffixes are those that a cycle appends to a name.
+// suffixes are those appended to a name by a cycle.
 var suffixes = []string{"plain", "fenced", "first", "second", "resumed", "awaited", "led", "n0.quorum", "n1.quorum", "n2.quorum", "more", "more1", "more2"}
 
 // Whatever a name, an owner and a note contain, the scripts stay the same, byte by byte, and the

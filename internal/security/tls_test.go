@@ -23,8 +23,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// A client without a certificate, or with one of another CA, gets no lock and no subscription, and
-// soon an error that says why. So does a client that does not trust the server's certificate.
+// A client without a certificate, or with another CA's, gets no lock and no subscription, and soon
+// an error with the reason. So does a client without trust in the server's certificate.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
@@ -63,7 +63,7 @@ func TestTLSRefused(t *testing.T) {
 					return
 				}
 				defer drv.Close()
-				if tc.config == nil { // a Locker tries again: a server that hangs up may come back
+				if tc.config == nil { // a Locker tries again after a server hung up: it may come back
 					_, err = drv.SetNX(ctx, "lock", "value", time.Minute)
 				} else {
 					_, err = locker.Must(holdfast.New(drv, holdfast.Config{})).Acquire(ctx, locker.Request{Name: "lock"})
@@ -83,7 +83,7 @@ func TestTLSRefused(t *testing.T) {
 }
 
 // turnedAway reports whether err says that the server refused the certificate. With TLS 1.3 the
-// server may close the connection before a client that is writing has read why.
+// server may close the connection before a writing client has read the reason.
 func turnedAway(err error) bool { return alerted(err) || hungUp(err) }
 
 func failed(err error) bool { return err != nil }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// A token is 128 bits as crypto/rand gave them. The last four, which carry none, mark it as ours.
+// A token is 128 bits of crypto/rand. The four bits behind them mark it as ours.
 func TestTokens(t *testing.T) { //nolint:paralleltest // it replaces the process's source of randomness
 	source := rand.Reader
 	defer func() { rand.Reader = source }()
