@@ -35,14 +35,14 @@ func readAlerts(t *testing.T) []rulefmt.Rule {
 	return rules
 }
 
-// evaluation is what Prometheus knows of one rule: since when each of its alerts is active.
+// evaluation is Prometheus's state of one rule: since when each of its alerts is active.
 type evaluation struct {
 	rulefmt.Rule
 
 	since map[string]time.Time
 }
 
-// alert is an alert that fires.
+// alert is a firing alert.
 type alert struct {
 	Labels      map[string]string `yaml:"exp_labels"`
 	Annotations map[string]string `yaml:"exp_annotations"`
@@ -193,7 +193,7 @@ func anchors(t *testing.T, page string) (all []string) {
 	return all
 }
 
-// Each alert says how urgent it is, what happened, and where to read on.
+// Each alert states its urgency, its event, and a page to read on.
 func TestAlertTexts(t *testing.T) {
 	t.Parallel()
 	const runbook = "https://github.com/holdfast-go/holdfast/blob/main/docs/observability.md#"
@@ -212,7 +212,7 @@ func TestAlertTexts(t *testing.T) {
 	}
 }
 
-// The alerts ask for what middleware/metrics serves, by labels that it has.
+// The alerts ask only for metrics and labels of middleware/metrics.
 func TestAlertNames(t *testing.T) {
 	t.Parallel()
 	served := simulatedHour(t).served()
@@ -223,14 +223,14 @@ func TestAlertNames(t *testing.T) {
 	}
 }
 
-// In the simulated hour, each failure fires the alerts that are made for it, and none of the
-// others; before the first failure none fires.
+// In the simulated hour, each failure fires the alerts made for it, and no others; before the first
+// failure none fires.
 func TestAlertsOverAnHour(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
 	h := simulatedHour(t)
 	type span struct{ from, to time.Duration }
-	begins := map[string]span{ // of those that must fire
+	begins := map[string]span{ // of the alerts due
 		"HoldfastNodeFails":      {nodeFails + 5*time.Minute, nodeFails + 7*time.Minute},
 		"HoldfastLockLost":       {outageBegins, outageBegins + 2*time.Minute},
 		"HoldfastRenewalsFail":   {outageBegins, outageEnds},

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// dashboard is what the tests look at of Grafana's JSON.
+// dashboard is the part of Grafana's JSON under test.
 type dashboard struct {
 	Title, UID    string
 	SchemaVersion int
@@ -57,7 +57,7 @@ type target struct {
 
 type datasource struct{ Type, UID string }
 
-// chosen is the data source that the user of the dashboard chooses.
+// chosen is the data source chosen by the user of the dashboard.
 var chosen = datasource{"prometheus", "${datasource}"}
 
 func read(t *testing.T) dashboard {
@@ -69,8 +69,8 @@ func read(t *testing.T) dashboard {
 	return d
 }
 
-// Every query parses and asks for what middleware/metrics serves, by labels that it has; and all
-// that it serves is on a panel.
+// Every query parses and asks only for metrics and labels of middleware/metrics; and each of its
+// metrics is on a panel.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	d, served := read(t), simulatedHour(t).served()
@@ -114,8 +114,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// Every panel can be drawn: it has a place, a unit, a data source to choose, and says what it
-// shows.
+// Every panel can be drawn: it has a place, a unit, a data source to choose, and a description.
 func TestPanels(t *testing.T) {
 	t.Parallel()
 	d := read(t)
@@ -160,8 +159,8 @@ func checkContent(t *testing.T, p panel) {
 	}
 }
 
-// The variables are asked of the data source that was chosen, before those that depend on them;
-// each is used.
+// The variables are asked of the chosen data source, before those that depend on them; each is
+// used.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	d := read(t)

@@ -29,20 +29,19 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// What happens in the hour, after its beginning.
+// The events of the hour, from its beginning.
 const (
 	nodeFails, nodeRecovers         = 11 * time.Minute, 20 * time.Minute
 	releaseFails                    = 24 * time.Minute
 	outageBegins, outageEnds        = 25 * time.Minute, 30 * time.Minute
 	slowDownBegins, slowDownEnds    = 40 * time.Minute, 54 * time.Minute
-	keyDeleted                      = 57 * time.Minute // that of the export
+	keyDeleted                      = 57 * time.Minute // the export's key
 	scrapeInterval, lasting         = 30 * time.Second, time.Hour
-	allMeasured                     = outageBegins + 2*time.Minute // all that is measured has been once
+	allMeasured                     = outageBegins + 2*time.Minute // every metric has been measured once
 	orderLock, exportLock, cronLock = "order:%d", "export:daily", "cron:report"
 )
 
-// hour is what a Prometheus has stored of three processes over an hour, from start to
-// start+lasting.
+// hour is the Prometheus data of three processes over an hour, from start to start+lasting.
 type hour struct {
 	database
 
@@ -119,7 +118,7 @@ func (h *hour) pass(t *testing.T) {
 	work.Wait()
 }
 
-// process is one of those that share the locks.
+// process is one of the processes that share the locks.
 type process struct {
 	instance string
 	start    time.Time
@@ -170,7 +169,7 @@ func (p *process) pause(ctx context.Context, least, most time.Duration) error {
 	}
 }
 
-// orders is short work that many contend for. For a while it is slow.
+// orders is short, contended work. For a while it is slow.
 func (p *process) orders(ctx context.Context) error {
 	least, most := 200*time.Millisecond, 2*time.Second
 	if since := time.Since(p.start); since > slowDownBegins && since < slowDownEnds {
@@ -181,7 +180,7 @@ func (p *process) orders(ctx context.Context) error {
 	return errors.Join(err, p.pause(ctx, 500*time.Millisecond, 2*time.Second))
 }
 
-// export is long work, with renewals, that one process does at a time.
+// export is long work, with renewals, by one process at a time.
 func (p *process) export(ctx context.Context) error {
 	_, err := locker.Try(ctx, p.single, locker.Request{Name: exportLock, TTL: 30 * time.Second}, func(ctx context.Context, _ *locker.Lock) error {
 		return p.pause(ctx, time.Minute, 4*time.Minute)
@@ -189,7 +188,7 @@ func (p *process) export(ctx context.Context) error {
 	return errors.Join(err, p.pause(ctx, 10*time.Second, 50*time.Second))
 }
 
-// cron is work that all try at each minute, and one does.
+// cron is work tried by all each minute, and done by one.
 func (p *process) cron(ctx context.Context) error {
 	<-time.After(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
 	_, err := locker.Try(ctx, p.single, locker.Request{Name: cronLock, TTL: 15 * time.Second}, func(ctx context.Context, _ *locker.Lock) error {
@@ -214,7 +213,7 @@ func (p *process) lead(ctx context.Context) error {
 	}})
 }
 
-// scrape stores what a process measures now.
+// scrape stores a process's current metrics.
 func (h *hour) scrape(t *testing.T, p *process) {
 	families, err := p.registry.Gather()
 	check.OK(t, err)
@@ -246,8 +245,8 @@ func (h *hour) scrape(t *testing.T, p *process) {
 	}
 }
 
-// served are the names and labels of what the processes served, and a label of what they did not
-// do.
+// served are the names and labels served by the processes, and the label of hand-overs: none
+// happened.
 func (h *hour) served() series {
 	all := series{}
 	for _, s := range h.series {

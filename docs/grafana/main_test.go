@@ -21,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// series are the labels of what can be asked for, by name: a histogram is three.
+// series are the labels of the available series, by name: a histogram is three.
 type series map[string][]string
 
-// exampleSeries runs examples/observability and returns what it serves to Prometheus.
+// exampleSeries runs examples/observability and returns the series served to Prometheus.
 func exampleSeries(t *testing.T) series {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "observability")
@@ -73,7 +73,7 @@ func seriesAt(ctx context.Context, t *testing.T, url string) series {
 		labels := labelsOf(f)
 		if f.GetType() == dto.MetricType_HISTOGRAM {
 			s[name+"_bucket"] = append(labels, "le")
-			name += "_count" // and _sum, which nothing asks for
+			name += "_count" // and _sum, for which nothing asks
 		}
 		s[name] = labels
 	}

@@ -33,12 +33,12 @@ const (
 	step      = 30 * time.Second
 )
 
-// inPlace are the values of the dashboard's variables: everything, with the intervals that Grafana
-// chooses for an hour of scrapes each 30 seconds.
+// inPlace are the values of the dashboard's variables: everything, with Grafana's intervals for an
+// hour of scrapes each 30 seconds.
 var inPlace = strings.NewReplacer(
 	"$__rate_interval", "2m", "$__range", "1h", "$job", ".*", "$instance", ".*", "$group", ".*", "$strategy", ".*")
 
-// colours are those that Grafana calls classic.
+// colours are Grafana's classic ones.
 var colours = []string{
 	"#7eb26d", "#eab839", "#6ed0e0", "#ef843c", "#e24d42", "#1f78c1", "#ba43a9", "#705da0", "#508642", "#cca300", "#447ebc", "#c15c17",
 }
@@ -52,7 +52,7 @@ type line struct {
 }
 
 // A picture of the dashboard is drawn from the simulated hour. The file has the panels of the
-// dashboard; what they show differs from run to run, as the waits have jitter.
+// dashboard; their content differs from run to run, as the waits have jitter.
 func TestPicture(t *testing.T) {
 	t.Parallel()
 	if !*update {
@@ -163,7 +163,7 @@ func spread(s promql.Series, begin, end time.Time) []float64 {
 	return values
 }
 
-// drawStat draws the last value, in the colour of the threshold that it is above.
+// drawStat draws the last value, in the colour of the threshold below it.
 func drawStat(b *strings.Builder, box area, p panel, l line) {
 	colour, value := "green", l.last()
 	for _, s := range p.FieldConfig.Defaults.Thresholds.Steps {
@@ -178,7 +178,7 @@ func drawStat(b *strings.Builder, box area, p panel, l line) {
 	fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\" class=\"big\" fill=\"%s\">%s</text>\n", box.x+box.w/2, box.y+72, named[colour], inUnit(value, p.FieldConfig.Defaults.Unit))
 }
 
-// drawSeries draws the lines, stacked where the panel says so, with axes and a legend.
+// drawSeries draws the lines, stacked if the panel says so, with axes and a legend.
 func drawSeries(b *strings.Builder, box area, p panel, lines []line) {
 	const rows, rowHigh = 4, 14
 	def := p.FieldConfig.Defaults
@@ -267,7 +267,7 @@ func highest(lines []line) (top float64) {
 	return top
 }
 
-// nice is the next of 1, 2, 4, 6 and 8 times a power of ten, which have short quarters.
+// nice is the next of 1, 2, 4, 6 and 8 times a power of ten: their quarters are short.
 func nice(top float64) float64 {
 	if top <= 0 {
 		return 1

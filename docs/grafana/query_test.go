@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
-// variables are what Grafana puts in place of its own, outside of strings.
+// variables are Grafana's values of its own variables, outside of strings.
 var variables = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h")
 
-// query is what a PromQL expression is made of.
+// query is the parts of a PromQL expression.
 type query struct {
 	metrics []string
-	groups  []string // labels that it groups by
+	groups  []string // its grouping labels
 	faults  []string
 }
 
@@ -28,14 +28,14 @@ func isRange(node parser.Node) bool {
 	return ok
 }
 
-// parse reads a query, and checks its names and labels by what is served.
+// parse reads a query, and checks its names and labels against the served ones.
 func parse(text string, served series) query {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(variables.Replace(text))
 	if err != nil {
 		return query{faults: []string{err.Error()}}
 	}
 	var q query
-	var known []string // labels of what is asked for
+	var known []string // labels of the requested series
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
 		if v, ok := node.(*parser.VectorSelector); ok {
 			if v.OriginalOffset != 0 && !slices.ContainsFunc(path, isRange) {
@@ -72,7 +72,7 @@ func parse(text string, served series) query {
 
 var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 
-// parseVariable is parse for a variable of the dashboard, whose function is Grafana's.
+// parseVariable is parse for a variable of the dashboard, with a function of Grafana.
 func parseVariable(text string, served series) query {
 	m := labelValues.FindStringSubmatch(text)
 	if m == nil {
@@ -85,7 +85,7 @@ func parseVariable(text string, served series) query {
 	return q
 }
 
-// What a program serves over HTTP has the names and labels of the simulated hour.
+// A program serves over HTTP the names and labels of the simulated hour.
 func TestExampleServesTheSame(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
