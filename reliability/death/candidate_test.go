@@ -19,10 +19,10 @@ import (
 
 // campaign is a Candidate: args are the provider, the strategy, the address, the name and the TTL.
 // It says "waiting" when it waits for another, subscribed, and "leads", with the term and the time
-// in ns, when it leads. It does what each line of in says:
+// in ns, when it leads. It executes each line of in:
 //
-//	state   say "state", the term in which it leads, or 0, and the time in ns
-//	stop    step down: say "stops" and the time in ns, and then "stopped" and what Run returned
+//	state   say "state", the term that it leads, or 0, and the time in ns
+//	stop    step down: say "stops" and the time in ns, and then "stopped" and the result of Run
 //	start   campaign again
 func campaign(args []string, in io.Reader, out io.Writer) error {
 	ttl, err := time.ParseDuration(args[4])
@@ -87,7 +87,7 @@ func startCandidate(t testing.TB, provider, strategy, addr, name string, ttl tim
 	return candidate{spawn(t, "candidate", provider, strategy, addr, name, ttl.String())}
 }
 
-// says waits until the child says a line that begins with word, and returns the numbers behind it.
+// says waits for a line of the child beginning with word, and returns the numbers behind it.
 func (c candidate) says(word string) (first, second int64) {
 	c.t.Helper()
 	for {

@@ -20,7 +20,7 @@ import (
 
 const ttl = time.Second
 
-// ends are the ways in which a holder stops being one.
+// ends are the ways to end a holder.
 var ends = []struct {
 	name string
 	end  func(*holder)
@@ -92,7 +92,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 						if end.after != nil {
 							end.after(t, h)
 						}
-						// The state that a dead holder left, and a late release, have no effect.
+						// A dead holder's state and a late release have no effect.
 						next(t, waiting, strategy, time.Now().Add(slack), last)
 					})
 				}
@@ -101,7 +101,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 	}
 }
 
-// next is one more waiter, which must get the lock until a time, and releases it.
+// next is one more waiter. It must get the lock until a time, and releases it.
 func next(t *testing.T, l locker.Locker, strategy string, until time.Time, last int64) (fence int64) {
 	t.Helper()
 	ctx, cancel := context.WithDeadline(t.Context(), until)

@@ -29,10 +29,10 @@ const childVariable = "HOLDFAST_DEATH_CHILD"
 // children are the kinds of child processes of this executable.
 var children = map[string]func(args []string, in io.Reader, out io.Writer) error{"candidate": campaign, "holder": hold}
 
-// slack allows for a busy machine. What takes longer hangs.
+// slack allows for a busy machine. A longer operation hangs.
 const slack = 10 * time.Second
 
-// scope is the part of a testing.TB that dialing needs, in the holder's process.
+// scope is the part of a testing.TB needed to dial, in the holder's process.
 type scope struct{ testing.TB }
 
 // Helper implements testing.TB.
@@ -134,7 +134,7 @@ type holder struct {
 	fence int64
 }
 
-// start starts a holder, which holds when start returns.
+// start starts a holder, and returns once it holds.
 func start(t *testing.T, args ...string) *holder {
 	t.Helper()
 	h := spawn(t, "holder", args...)
@@ -142,7 +142,7 @@ func start(t *testing.T, args ...string) *holder {
 	return h
 }
 
-// isHeld reads the fencing token from the line that a child prints when it has the lock.
+// isHeld reads the fencing token from a child's line about its acquisition.
 func (h *holder) isHeld(line string) (err error) {
 	word, fence, _ := strings.Cut(line, " ")
 	if h.fence, err = strconv.ParseInt(fence, 10, 64); word != "held" || err != nil {
@@ -191,8 +191,8 @@ func (h *holder) tell(line string) string {
 	return h.hear()
 }
 
-// outlasts reports whether it was renewed to the end of its first lease. On a machine that is busy
-// for as long as that, it may be lost before.
+// outlasts reports whether it was renewed to the end of its first lease. On a machine busy for as
+// long, it may be lost before.
 func (h *holder) outlasts() bool {
 	h.t.Helper()
 	for range 3 {

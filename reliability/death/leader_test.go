@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// A leader that is killed, or frozen for longer than its lease, is succeeded within its TTL, in a
-// higher term. After it wakes up, it never reports that it leads.
+// A leader killed, or frozen for longer than its lease, is succeeded within its TTL, in a higher
+// term. After it wakes up, it never reports that it leads.
 func TestLeaderIsSucceeded(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
@@ -37,7 +37,7 @@ func TestLeaderIsSucceeded(t *testing.T) {
 					term, _ := old.says("leads")
 					if frozen {
 						old.freeze()
-						old.tells("state") // it reads that when it wakes up
+						old.tells("state") // it reads the line when it wakes up
 					} else {
 						old.signal(syscall.SIGKILL)
 					}

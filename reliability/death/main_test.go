@@ -15,7 +15,7 @@ var server = redistest.Share(func(ctx context.Context) (*redistest.Server, error
 	return redistest.Launch(ctx, redistest.Options{})
 })
 
-// TestMain makes this executable a child where a test starts it as one.
+// TestMain runs this executable as a child if a test started it as one.
 func TestMain(m *testing.M) {
 	child := children[os.Getenv(childVariable)]
 	if child == nil {

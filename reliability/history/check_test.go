@@ -47,7 +47,7 @@ func open(e *history.Event)    { e.Open = true }
 func resent(e *history.Event)  { e.Resent = true }
 func unknown(e *history.Event) { e.Outcome = history.Unsettled }
 
-// call is a call about a hold, which is named by a letter, its client's, and perhaps more.
+// call is a call about a hold, named by a letter, its client's, and perhaps more.
 func (s *script) call(kind history.Kind, hold string, from, to int64, edits ...edit) *script {
 	e := history.Event{Kind: kind, Hold: hold, Owner: hold, Client: client(hold), Call: from, Return: to, Outcome: history.OK}
 	for _, edit := range edits {
@@ -149,7 +149,7 @@ func TestExclusive(t *testing.T) {
 	})
 }
 
-// A free lock may be kept for a waiter that a release has woken.
+// A free lock may be kept for a waiter woken by a release.
 func TestKeptForAWaiter(t *testing.T) {
 	t.Parallel()
 	freed := func() *script { return begin().acquire("a", 0, 2).refuse("c", 1, 30).release("a", 10, 12) }
@@ -278,7 +278,7 @@ func TestReentrant(t *testing.T) {
 	})
 }
 
-// A hold that was asked for before a loss, and granted behind it, keeps its tenure.
+// A hold requested before a loss, and granted behind it, keeps its tenure.
 func TestReentrantLoss(t *testing.T) {
 	t.Parallel()
 	x, y := owner("x"), owner("y")
@@ -368,7 +368,7 @@ func TestLosses(t *testing.T) {
 	})
 }
 
-// A history that is too hard is not taken for a good one.
+// A history too hard to check is not taken for a good one.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	s := begin()
@@ -382,7 +382,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// Behind a failover the old master may serve those that it knows for a while.
+// Behind a failover the old master may serve its known owners for a while.
 func TestTwoMasters(t *testing.T) {
 	t.Parallel()
 	x, y := owner("x"), owner("y")

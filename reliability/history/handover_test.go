@@ -55,7 +55,7 @@ func TestHandOvers(t *testing.T) {
 	})
 }
 
-// A hold that was handed over is lost with the one before.
+// A handed-over hold is lost with the one before.
 func TestHandOversOfLostHolds(t *testing.T) {
 	t.Parallel()
 	handed := func() *script {
@@ -79,7 +79,7 @@ func TestHandOversOfLostHolds(t *testing.T) {
 	})
 }
 
-// From names the hold that was handed over, unless it came to nothing.
+// From names the handed-over hold, unless it came to nothing.
 func TestFromIsRecorded(t *testing.T) {
 	t.Parallel()
 	woken, attempt := locktrace.WokenInfo{Name: "n", By: locktrace.ByHandOver, From: "first"}, locktrace.AttemptInfo{Name: "n"}

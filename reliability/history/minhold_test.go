@@ -15,10 +15,10 @@ func minHold(n int) edit {
 	}
 }
 
-// asked is what a refused acquire has asked for.
+// asked sets the request of a refused acquire.
 func asked(e *history.Event) { e.TTL, e.Deadline = time.Second, 0 }
 
-// The times are ms here, and a MinHold of 300 ms may be 12 ms shorter by a clock that drifts.
+// The times are ms here, and by a drifting clock a MinHold of 300 ms may be 12 ms shorter.
 func TestMinHold(t *testing.T) {
 	t.Parallel()
 	const ms = int64(time.Millisecond)

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// Every call is recorded when it begins and when it ends, with what was asked and answered.
+// Every call is recorded at its begin and its end, with the request and the answer.
 func TestRecorder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,8 +54,9 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
-// What an attempt reports is recorded of its acquire: an unknown outcome, though not that of one node of
-// a quorum, whose own attempt is reported beside it; and that more than one command was sent.
+// An attempt's report is recorded of its acquire: an unknown outcome, and more than one command.
+// The unknown outcome of one node of a quorum is not: the quorum's own attempt is reported beside
+// it.
 func TestAttemptsAreRecorded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -106,11 +107,11 @@ func TestOutcomeOf(t *testing.T) {
 	}
 }
 
-// What a dead client had under way ends unsettled, and its hold is left to expire.
+// A dead client's unfinished calls end unsettled, and its hold is left to expire.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	s := begin().acquire("a", 0, 2).acquire("b", 5, 0, pending)
-	began := s.events[0] // what was recorded when the call began
+	began := s.events[0] // the record of the call's begin
 	began.Outcome, began.Return = history.Pending, 0
 	got := history.Settle(append([]history.Event{began}, s.events...), 50)
 	if len(got) != 3 || got[0] != s.events[0] || got[1].Outcome != history.Unsettled || got[1].Return != 50 || got[2].Kind != history.Abandon || got[2].Hold != "a" || got[2].Call != 50 {

@@ -192,7 +192,7 @@ func TestResumeIsNoLoss(t *testing.T) {
 	}
 }
 
-// What is recorded of a resume is what was asked and told.
+// A resume is recorded with its request and its answer.
 func TestResumeRecorder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of limits in docs/reliability.md")
 
-// docs/reliability.md has the rows whose bounds are limits that users should know.
+// docs/reliability.md has the rows with bounds that users should know.
 func TestReliabilityTable(t *testing.T) {
 	t.Parallel()
 	const file = "../../docs/reliability.md"
@@ -36,7 +36,7 @@ func TestReliabilityTable(t *testing.T) {
 	}
 }
 
-// limits returns a line for each row that has a reason.
+// limits returns a line for each row with a reason.
 func limits() string {
 	var b strings.Builder
 	for _, r := range rows {

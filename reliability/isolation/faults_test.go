@@ -56,7 +56,7 @@ func whileHolding(f func(*process)) func(*world) {
 	}
 }
 
-// whileWaiting lets a fault happen to a process as soon as the others hold all that can be held.
+// whileWaiting lets a fault happen to a process as soon as the others hold every permit.
 func whileWaiting(f func(*process)) func(*world) {
 	return func(w *world) {
 		w.faults.Go(func() {

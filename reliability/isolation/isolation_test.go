@@ -28,20 +28,20 @@ const (
 	briefTTL = time.Second
 )
 
-// What a fault may add to the longest wait.
+// A fault's possible additions to the longest wait.
 const (
-	// timeToTry is what a woken waiter has for its attempt.
+	// timeToTry is a woken waiter's time for its attempt.
 	timeToTry = 500 * time.Millisecond
-	// missed is for how long a waiter that misses its wake-up keeps the lock from the others.
+	// missed is the time for which a missed wake-up keeps the lock from the other waiters.
 	missed = 2500 * time.Millisecond
 	// attemptTimeout is when a command without an answer is resent.
 	attemptTimeout = briefTTL / 3
 )
 
-// bound is what a fault may do to the other processes.
+// bound is the permitted effect of a fault on the other processes.
 type bound struct {
 	delay time.Duration // added to the longest wait
-	keeps float64       // part of the rate; 0: that of the strategy
+	keeps float64       // part of the rate; 0: the strategy's
 }
 
 // row is a kind of fault.
@@ -50,9 +50,9 @@ type row struct {
 	do    func(*world)
 	ttl   time.Duration // 0: longTTL
 	bound bound
-	// quorum says that it is for a quorum only, holder that it is for the watchdog too.
+	// quorum: for a quorum only; holder: for the watchdog too.
 	quorum, holder bool
-	// idle says that the faulty process uses the lock no more, or rarely.
+	// idle: the faulty process uses the lock no more, or rarely.
 	idle bool
 	// why makes it a row of docs/reliability.md.
 	why string
@@ -148,8 +148,8 @@ var rows = []row{
 		bound: bound{delay: time.Second}},
 }
 
-// strategies returns those for which the row with a number runs: one, another one for each row. If
-// HOLDFAST_TEST=full it returns all that the row is for.
+// strategies returns the strategies of the row with a number: one, another one for each row. If
+// HOLDFAST_TEST=full it returns all of the row.
 func (r row) strategies(number int) []strategy {
 	of := slices.DeleteFunc(slices.Clone(strategies), func(s strategy) bool {
 		return r.quorum && s.nodes == 1 || s.watched && !r.holder
@@ -209,7 +209,7 @@ func (r row) check(t *testing.T, s strategy, without result) {
 	}
 }
 
-// run returns what the healthy processes do while a fault happens to the first process, or to a node.
+// run returns the healthy processes' work during a fault of the first process, or of a node.
 func run(t *testing.T, s strategy, ttl time.Duration, happen func(*world)) (r result) {
 	t.Helper()
 	clients.Bubble(t, func(t *testing.T) { r = newWorld(t, s, ttl).run(happen) })

@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable() // go-redis writes a line for each connection that is refused
+	logging.Disable() // go-redis writes a line for each refused connection
 	clients.VerifyNoLeaks(m)
 }

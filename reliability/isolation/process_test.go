@@ -21,15 +21,15 @@ type process struct {
 	world   *world
 	links   []*faultproxy.Proxy // one to each node
 	drivers []driver.Driver
-	closes  []func() // that close its clients
+	closes  []func() // to close its clients
 	locker  locker.Locker
 
 	frozen    atomic.Bool // its callers do not go on
 	hopeless  atomic.Bool // its callers have hopeless deadlines
 	trace     atomic.Pointer[locktrace.Trace]
-	holding   atomic.Pointer[func()] // called by the next caller that acquires
-	holds     atomic.Int32           // that it has
-	exclusive atomic.Int32           // those of them that are not shared
+	holding   atomic.Pointer[func()] // called at the next acquisition
+	holds     atomic.Int32           // number of its holds
+	exclusive atomic.Int32           // those not shared
 	callers   []caller
 }
 
@@ -126,7 +126,7 @@ func (p *process) pass() {
 	}
 }
 
-// caller is a goroutine that acquires and releases.
+// caller is a goroutine of acquires and releases.
 type caller struct {
 	mu      sync.Mutex
 	waiting time.Time // since when; zero: it does not wait
@@ -134,7 +134,7 @@ type caller struct {
 	errs    []error
 }
 
-// wait is one that ended with a hold.
+// wait is a wait with a hold at its end.
 type wait struct {
 	ended time.Time
 	took  time.Duration
@@ -165,7 +165,7 @@ func (c *caller) fail(ctx context.Context, err error) {
 	}
 }
 
-// add adds to r what the caller did since a time.
+// add adds the caller's work since a time to r.
 func (c *caller) add(r *result, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

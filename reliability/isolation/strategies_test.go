@@ -20,7 +20,7 @@ type strategy struct {
 	name    string
 	open    func(driver.Driver) (locker.Locker, error) // over one node
 	nodes   int
-	permits int // that can be held at once
+	permits int // holds possible at once
 
 	callers int           // of each process
 	held    time.Duration // how long a caller holds
@@ -29,7 +29,7 @@ type strategy struct {
 	watched bool          // strategies/watchdog renews
 
 	longest time.Duration // how long a wait takes at most without a fault
-	keeps   float64       // the part of their rate that the other processes keep
+	keeps   float64       // the part of the other processes' rate that they keep
 	gains   float64       // the part of it that they get if the faulty process uses the lock no more
 }
 

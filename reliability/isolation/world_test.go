@@ -16,14 +16,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/memredis"
 )
 
-// world is the system of one run: the nodes, and the processes that share one lock.
+// world is the system of one run: the nodes, and the processes with one shared lock.
 type world struct {
 	strategy  strategy
 	ttl       time.Duration
 	nodes     []*node
 	processes []*process
 	ended     chan struct{}  // closed when the faults end
-	faults    sync.WaitGroup // those that go on
+	faults    sync.WaitGroup // those in progress
 }
 
 // node is a server.
@@ -56,7 +56,7 @@ func newWorld(t *testing.T, s strategy, ttl time.Duration) *world {
 
 // close closes the drivers and then the clients. Between them it lets things settle: rueidis and
 // valkey-go wait for an answer under a mutex, and fake time stands still while another goroutine
-// waits for that.
+// waits for this mutex.
 func (w *world) close() {
 	for _, p := range w.processes {
 		for _, drv := range p.drivers {
@@ -71,8 +71,8 @@ func (w *world) close() {
 	}
 }
 
-// before is called before each command. It sets the clock of a node that was stepped. Those that a
-// script executes find the server locked: SET with NX is not among them.
+// before is called before each command. It sets a node's stepped clock. Commands of a script find
+// the server locked: SET with NX is not among them.
 func (n *node) before(peer *server.Peer, cmd string, args ...string) bool {
 	nx := cmd == "SET" && len(args) > 2 && strings.EqualFold(args[2], "NX")
 	if !nx && cmd != "EVAL" && cmd != "EVALSHA" {
@@ -105,8 +105,8 @@ func (n *node) refuse() {
 	n.refuses = true
 }
 
-// run lets all processes work, and lets the fault happen after the warm-up. It returns what the
-// healthy processes did from then on.
+// run lets all processes work, and lets the fault happen after the warm-up. It returns the healthy
+// processes' work from then on.
 func (w *world) run(happen func(*world)) result {
 	ctx, stop := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
@@ -164,7 +164,7 @@ func (w *world) again(d time.Duration, f func()) {
 	})
 }
 
-// result is what the healthy processes did.
+// result is the healthy processes' work.
 type result struct {
 	holds   int
 	longest time.Duration // wait
@@ -186,7 +186,7 @@ func (n *node) forgetScripts() {
 	n.Server.Server().Dispatch(server.NewPeer(bufio.NewWriter(io.Discard)), []string{"SCRIPT", "FLUSH"})
 }
 
-// full reports whether the healthy processes hold all that can be held, so that nobody else can.
+// full reports whether the healthy processes hold every permit, so nobody else can hold.
 func (w *world) full() bool {
 	exclusive := int32(0)
 	for _, p := range w.processes[1:] {

@@ -71,9 +71,8 @@ func TestManyNamesOverOneConnection(t *testing.T) {
 	})
 }
 
-// Tries that were given up on a lock that is held by another cost the server nothing for long,
-// whatever its TTL: most were refused, or were never sent. Before, each of them sent about 35
-// scripts.
+// Abandoned tries for a held lock cost the server nothing for long, whatever its TTL: most were
+// refused, or never sent. Before, each of them sent about 35 scripts.
 func TestAbandonedTries(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	effort.NeedFull(t)
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {

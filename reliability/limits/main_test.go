@@ -24,11 +24,11 @@ import (
 func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
 
 const (
-	patience = 2 * time.Minute // for what takes seconds
+	patience = 2 * time.Minute // for operations of seconds
 	spare    = 32              // goroutines of clients, drivers and the runtime
 )
 
-// each runs f with each client, one after the other: what is counted is the process's.
+// each runs f with each client, one after the other: the counts are of the whole process.
 func each(t *testing.T, f func(t *testing.T, server *redistest.Server, open func() driver.Driver)) {
 	t.Helper()
 	for _, c := range clients.All {
@@ -40,12 +40,12 @@ func each(t *testing.T, f func(t *testing.T, server *redistest.Server, open func
 	}
 }
 
-// waiting is a Locker that waits.
+// waiting is a Locker with retry.
 func waiting(drv driver.Driver) locker.Locker {
 	return locker.Chain(locker.Must(single.New(drv, single.Config{})), locker.Must(retry.New(retry.Config{})))
 }
 
-// subscribed is, for each connection that is subscribed, to how many channels it is.
+// subscribed returns the number of channels of each subscribed connection.
 func subscribed(t *testing.T, server *redistest.Server) (list []int) {
 	t.Helper()
 	text, _ := server.MustCommand(t, "CLIENT", "LIST").(string)
@@ -59,7 +59,7 @@ func subscribed(t *testing.T, server *redistest.Server) (list []int) {
 	return list
 }
 
-// usage is what the process uses after a garbage collection.
+// usage is the process's use after a garbage collection.
 type usage struct {
 	heap, stack, goroutines int
 }
@@ -72,17 +72,17 @@ func measure() usage {
 	return usage{int(m.HeapAlloc), int(m.StackInuse), runtime.NumGoroutine()}
 }
 
-// crowd is many who wait.
+// crowd is a set of waiters.
 type crowd struct {
-	waits             atomic.Int64 // who have begun to wait
+	waits             atomic.Int64 // number of waiters so far
 	acquired, gaveUp  atomic.Int64
 	wg                sync.WaitGroup
-	cancel            context.CancelFunc // of those who give up
+	cancel            context.CancelFunc // of the waiters that give up
 	patient, impaired context.Context
 }
 
-// gather has n wait, and returns when all do. name is what the i-th waits for, leaves whether it
-// gives up in the end.
+// gather starts n waiters, and returns when all wait. name returns the lock of the i-th, leaves
+// whether it gives up in the end.
 func gather(t *testing.T, l locker.Locker, n int, name func(i int) string, leaves func(i int) bool) *crowd {
 	t.Helper()
 	c := &crowd{}
@@ -119,8 +119,8 @@ func gather(t *testing.T, l locker.Locker, n int, name func(i int) string, leave
 	return c
 }
 
-// report compares what a crowd costs with what was used before, when those have ended who ask for
-// subscriptions.
+// report compares the use of a crowd with the use before, once the requests for subscriptions have
+// ended.
 func report(t *testing.T, before usage, n int) {
 	t.Helper()
 	most := before.goroutines + n + spare

@@ -22,7 +22,7 @@ import (
 
 var waiters = flag.Int("waiters", 0, "run so many processes that wait, see make scale; 0: the tests")
 
-// plan is what happens in a run.
+// plan is the course of a run.
 type plan struct {
 	waiters     int
 	fair        bool
@@ -30,9 +30,9 @@ type plan struct {
 	delay       time.Duration // of the network, one way
 	service     time.Duration // of a command at the server
 	arrivals    time.Duration // how long it takes until all wait
-	killed      float64       // the part of the waiters that are killed before the first release
-	frozen      float64       // the part of them that freeze then, with their connections open
-	killedFirst int           // so many of those that came first are killed too
+	killed      float64       // part of the waiters killed before the first release
+	frozen      float64       // part of them frozen then, with their connections open
+	killedFirst int           // so many of the first ones are killed too
 	deadFor     time.Duration // before the first release; 0: a second
 	handOvers   int           // how many are waited for; 0: until nobody waits
 }
@@ -57,15 +57,15 @@ type acquired struct {
 	at, released time.Time // when its Acquire returned, and its Release was called
 }
 
-// result is what a run found.
+// result is the result of a run.
 type result struct {
 	plan
 	holds     []acquired
-	latencies []time.Duration // from a Release to the next Acquire that returns, sorted
-	overtakes int             // acquires while one that had come earlier still waited
+	latencies []time.Duration // from a Release to the next return of Acquire, sorted
+	overtakes int             // acquires while an earlier waiter still waited
 	alive     int
 	took      time.Duration  // from the first release on
-	sent      map[string]int // what the clients sent meanwhile
+	sent      map[string]int // the clients' commands meanwhile
 	executed  int            // commands, those in scripts included
 }
 
@@ -160,7 +160,7 @@ func run(t *testing.T, p plan) result {
 	for range p.waiters {
 		<-ended
 	}
-	elapse(2 * req.TTL) // the clean-up of what was on its way
+	elapse(2 * req.TTL) // the clean-up of commands on their way
 	synctest.Wait()
 	close(s.requests)
 	slices.Sort(r.latencies)
@@ -171,7 +171,7 @@ func (r result) quantile(q float64) time.Duration {
 	return r.latencies[int(q*float64(len(r.latencies)-1))]
 }
 
-// busy is the part of the time that the server is at work.
+// busy is the part of the server's time spent at work.
 func (r result) busy() float64 {
 	total := 0
 	for _, n := range r.sent {
@@ -198,7 +198,7 @@ func (r result) String() string {
 // polls is how many attempts are refused in a second.
 func (r result) polls() float64 { return float64(r.sent["refusals"]) / r.took.Seconds() }
 
-// TestScale runs what the flags say.
+// TestScale runs the plan of the flags.
 func TestScale(t *testing.T) {
 	if *waiters == 0 {
 		t.Skip("needs -waiters, see make scale")
@@ -213,16 +213,16 @@ func TestScale(t *testing.T) {
 	})
 }
 
-// Tests of what package keylock promises, with a few hundred processes.
+// The promises of package keylock hold with a few hundred processes.
 func TestOrderAndDelay(t *testing.T) {
 	t.Parallel()
 	const (
 		roundTrips = 4 * time.Millisecond               // for a release, a message, an acquire
-		poll       = 2500*time.Millisecond + roundTrips // until a waiter tries again, and what a woken one has
+		poll       = 2500*time.Millisecond + roundTrips // until a waiter tries again, and a woken one's time
 	)
 	type test struct {
 		plan
-		most time.Duration // that a hand-over takes
+		most time.Duration // of a hand-over
 	}
 	check.Each(t, map[string]test{
 		"all live":        {plan{}, roundTrips},

@@ -25,7 +25,7 @@ type server struct {
 	lua      *lua.LState
 	scripts  map[*driver.Script]*lua.LFunction
 	channels map[string]*subscription
-	sent     map[string]int // commands that clients sent, by kind
+	sent     map[string]int // the clients' commands, by kind
 	executed int            // commands, those inside scripts included
 }
 
@@ -37,7 +37,7 @@ type request struct {
 func newServer(delay, service time.Duration, clients int) *server {
 	s := &server{
 		delay: delay, service: service,
-		requests: make(chan request, 4*clients+100), // what waits in the sockets
+		requests: make(chan request, 4*clients+100), // the requests in the sockets
 		lua:      lua.NewState(),
 		scripts:  map[*driver.Script]*lua.LFunction{},
 		channels: map[string]*subscription{},
@@ -78,7 +78,7 @@ func (s *server) send(ctx context.Context, run func() any) (any, error) {
 	}
 }
 
-// counts returns and resets what was counted.
+// counts returns and resets the counts.
 func (s *server) counts(ctx context.Context) (sent map[string]int, executed int) {
 	_, _ = s.send(ctx, func() any {
 		sent, executed = s.sent, s.executed

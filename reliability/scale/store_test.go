@@ -27,7 +27,7 @@ type sortedSet struct {
 
 const chunkLen = 512
 
-// chunkOf returns the index of the chunk where e is or belongs.
+// chunkOf returns the index of e's chunk.
 func (z *sortedSet) chunkOf(e entry) int {
 	i, found := slices.BinarySearchFunc(z.chunks, e, func(c []entry, e entry) int { return compareEntries(c[0], e) })
 	if !found && i > 0 {
@@ -95,7 +95,7 @@ func (z *sortedSet) from(n int) []entry {
 	return nil
 }
 
-// value is what a key holds: a string, or a sorted set.
+// value is the content of a key: a string, or a sorted set.
 type value struct {
 	text    string
 	set     *sortedSet
@@ -118,8 +118,8 @@ func (s *store) find(key string) *value {
 	return v
 }
 
-// command executes what the scripts use of Redis. The reply is nil, an int, a string or a []any of
-// strings.
+// command executes the Redis commands of the scripts. The reply is nil, an int, a string or a []any
+// of strings.
 func (s *store) command(args []string) any {
 	number := func(i int) int {
 		n, err := strconv.Atoi(args[i])

@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 )
 
-// A flawed lock is found by seeds, each of which finds it again when it is run alone, with exit
-// status 1. That may take several runs, because the order of goroutines that are ready at the same
-// instant is not part of the seed. By default one flaw is tried; package history tests its rules.
+// A flawed lock is found by seeds. Each finds it again when it is run alone, with exit status 1,
+// but perhaps not in the first run: the order of goroutines ready at the same instant is not part
+// of the seed. By default one flaw is tried; package history tests its rules.
 func TestFlawsAreCaught(t *testing.T) {
 	t.Parallel()
 	for flaw := range flaws {
@@ -32,7 +32,7 @@ func TestFlawsAreCaught(t *testing.T) {
 			if found == nil {
 				t.Fatalf("no seed is named:\n%s", out)
 			}
-			if flaw != "forever" { // that is found at the servers, not in the history
+			if flaw != "forever" { // it is found at the servers, not in the history
 				for _, pattern := range []string{"*.json", "*.html"} {
 					if files, _ := filepath.Glob(filepath.Join(dir, found[0][1], pattern)); len(files) == 0 {
 						t.Errorf("no %s was written:\n%s", pattern, out)
@@ -52,8 +52,7 @@ func TestFlawsAreCaught(t *testing.T) {
 	}
 }
 
-// violates runs what `make simulate` runs, and returns its output. It is an error if there is no
-// violation.
+// violates does a run of `make simulate`, and returns its output. No violation is an error.
 func violates(seed string, args ...string) (string, error) {
 	cmd := exec.Command(os.Args[0], append(args, "-seed="+seed)...)
 	out, err := cmd.CombinedOutput()

@@ -39,7 +39,7 @@ const (
 	sharing = "sharing"  // a resume keeps the token
 )
 
-// singleWith returns an opener of single whose leases are wrapped.
+// singleWith returns an opener of single with wrapped leases.
 func singleWith(wrap func(lease.Lease) lease.Lease) workload.Opener {
 	return func(drv driver.Driver) (locker.Locker, error) {
 		l, err := single.New(drv, single.Config{})
@@ -70,13 +70,13 @@ var (
 	extend           = driver.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
 )
 
-// patience is how long a flawed lock waits for an answer, which is not a flaw.
+// patience is a flawed lock's wait for an answer. The wait is no flaw.
 const patience = 3 * time.Second
 
 // flaw is a lock with a common mistake.
 type flaw struct {
 	drv    driver.Driver
-	end    *driver.Script // what releases it
+	end    *driver.Script // its release
 	twice  bool           // SETNX, then EXPIRE
 	before bool           // its lease counts from before the send, less the drift; else from the answer
 }
@@ -170,7 +170,7 @@ func newShares(drv driver.Driver) (locker.Locker, error) {
 	return shares{l, flaw{drv, compareAndDelete, false, true}}, err
 }
 
-// shares is a lock whose resumed holds have the token of the old ones, which still work.
+// shares is a lock whose resumed holds have the token of the old ones: these still work.
 type shares struct {
 	*single.Locker
 	flaw flaw

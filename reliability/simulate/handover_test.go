@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Locks are handed over in schedules that allow it. Otherwise they prove nothing about that.
+// In schedules that allow hand-overs some happen: else the schedules prove nothing about them.
 func TestLocksAreHandedOver(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
@@ -38,8 +38,8 @@ func TestLocksAreHandedOver(t *testing.T) {
 const (
 	sameFence  = "same fence"  // the next holder gets the token of the one before
 	wholeLease = "whole lease" // the Deadline is forgotten: the next holder counts on a whole lease
-	twoHolders = "two holders" // a hold that was lost, since its release was sent, is handed over
-	unnoticed  = "unnoticed"   // the server is not asked whether it still has what is handed over
+	twoHolders = "two holders" // a hold lost since its release was sent is handed over
+	unnoticed  = "unnoticed"   // the server is not asked whether it still has the lock to hand over
 )
 
 // shareChains lets the clients of a plan hand locks over, if the flaw is one of hand-overs.
@@ -51,8 +51,8 @@ func shareChains(p *simulate.Plan, flaw string) {
 	}
 }
 
-// handingOver returns an opener of single in a chain that hands over. flawed changes the leases at
-// the server, and change what is returned of a lock that was handed over. Either may be nil.
+// handingOver returns an opener of single in a chain with hand-overs. flawed changes the leases at
+// the server, and change the grant of a handed-over lock. Either may be nil.
 func handingOver(flawed func(lease.Lease, lease.Hold) lease.Lease, change func(g *lease.Grant, l *leaseOf)) workload.Opener {
 	return func(drv driver.Driver) (locker.Locker, error) {
 		strategy, err := single.New(drv, single.Config{})
@@ -123,7 +123,7 @@ func (l *leaseOf) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{}, errors.ErrUnsupported
 }
 
-// unrenewed is a lease whose renewals are not sent.
+// unrenewed is a lease that sends no renewals.
 type unrenewed struct {
 	lease.Lease
 	hold lease.Hold

@@ -46,7 +46,7 @@ func (w wire) append(c net.Conn, text string) {
 	c.(*endpoint).commands = true
 }
 
-// reply reads a reply, for at most that long.
+// reply reads a reply, for at most patience.
 func (w wire) reply(c net.Conn, patience time.Duration) (string, error) {
 	w.t.Helper()
 	check.OK(w.t, c.SetDeadline(time.Now().Add(patience)))
@@ -104,7 +104,7 @@ func TestLink(t *testing.T) {
 			w.hold(s, false, true, true)
 			w.append(c, "b")
 			sleep(s / 2)
-			w.stored("a") // that was sent before
+			w.stored("a") // it was sent before
 			w.answered(c, s/2)
 			w.answered(c, 0)
 			w.stored("ab")
@@ -116,7 +116,7 @@ func TestLink(t *testing.T) {
 			w.append(second, "b")
 			w.answered(second, 0)
 			w.stored("b")
-			if err := c.Close(); err != nil { // what is under way arrives nevertheless
+			if err := c.Close(); err != nil { // the command under way arrives nevertheless
 				w.t.Error(err)
 			}
 			sleep(2 * s)
@@ -245,7 +245,7 @@ func TestServerClock(t *testing.T) {
 	}
 }
 
-// The census ignores fence counters that expire, and nothing else.
+// The census ignores expiring fence counters, and nothing else.
 func TestCensus(t *testing.T) {
 	t.Parallel()
 	onWire(t, func(t *testing.T, w wire) {

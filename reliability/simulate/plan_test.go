@@ -33,7 +33,7 @@ func TestASeedGivesOnePlan(t *testing.T) {
 	}
 }
 
-// A few hundred seeds produce everything that a plan can have.
+// A few hundred seeds produce every possible part of a plan.
 func TestPlansHaveEverything(t *testing.T) {
 	t.Parallel()
 	missing := map[string]bool{}
@@ -86,7 +86,7 @@ func TestPlansHaveEverything(t *testing.T) {
 	}
 }
 
-// A plan keeps the assumptions about servers, except where it allows for a loss.
+// A plan keeps the assumptions about servers, unless it allows for a loss.
 func TestPlansKeepToTheAssumptions(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {

@@ -40,7 +40,7 @@ func (s *sum) rate(took time.Duration) float64 {
 	return float64(s.operations) / took.Seconds()
 }
 
-// mark begins the lines in which a process reports.
+// mark begins the lines of a process's report.
 const mark = "@schedule "
 
 // add adds a line of a process, if it is a report, and returns the number of violations in it.
@@ -65,8 +65,8 @@ func (s *sum) add(line string) (violations int, report bool) {
 	return violations, true
 }
 
-// simulateAll runs schedules in one process per core. Each runs one goroutine at a time, so that a
-// seed can be repeated as exactly as possible.
+// simulateAll runs schedules in one process per core. Each runs one goroutine at a time, to make a
+// seed as repeatable as possible.
 func simulateAll() (*sum, error) {
 	s := &sum{}
 	n := runtime.NumCPU()
@@ -124,8 +124,8 @@ func (s *sum) process(i, n int) error {
 	}
 }
 
-// run runs a process. done is the number of schedules that it ran. stuckAt, if not 0, is the seed
-// of the next one, which cannot be simulated.
+// run runs a process. done is the number of its schedules. stuckAt, if not 0, is the seed of the
+// next one: it cannot be simulated.
 func (s *sum) run(seed uint64, n int, lasts time.Duration, most int) (done int, stuckAt uint64, err error) {
 	args := []string{
 		"-test.run=^TestSchedules$", "-test.timeout=0", "-stride=" + strconv.Itoa(n), "-seconds=" + strconv.Itoa(int(lasts.Seconds())),

@@ -49,17 +49,17 @@ func many(t *testing.T, seed, step uint64, lasts time.Duration, n int) {
 }
 
 // A schedule takes milliseconds. Fake time does not advance while a goroutine waits for a mutex, so
-// it stops forever if the owner of the mutex waits for time to pass. That is noticed within the
+// it stops forever if the owner of the mutex waits for time to pass. This is noticed within the
 // time stuck. rueidis does so for a second of real time when it closes a silent connection
 // (v1.0.79: pool.Store): such a schedule cannot be simulated, and nothing is wrong otherwise. Any
-// other schedule that is stuck is a failure.
+// other stuck schedule is a failure.
 const (
 	look  = 5 * time.Second
 	stuck = 3 * time.Minute
 )
 
-// markStuck begins the last line of a process that met a schedule which cannot be simulated. Its
-// seed follows.
+// markStuck begins the last line of a process after a schedule that cannot be simulated. Its seed
+// follows.
 const (
 	markStuck   = "@stuck "
 	statusStuck = 4
@@ -131,7 +131,7 @@ func one(t *testing.T, p *simulate.Plan) (violations int) {
 	return violations
 }
 
-// replay returns the command that repeats a schedule.
+// replay returns the command to repeat a schedule.
 func replay(seed uint64) string {
 	return fmt.Sprintf("run it again by: make simulate SEED=%d SCHEDULES=1", seed)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// TestSpread checks which failures of workers are counted as caused by the trouble of others.
+// TestSpread checks the failures of workers counted as caused by the trouble of others.
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	p := &Plan{Contained: true, Workers: []Worker{{Client: 0}, {Client: 0, Logs: true}, {Client: 1, Logs: true}, {Client: 1, Impatient: true}, {Client: 1}}}

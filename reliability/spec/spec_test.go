@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the tables in README.md; those of
 // modules are the specs, in the order of README.md.
 var modules = []string{"Lease", "Waiting"}
 
-// configuration is one .cfg file: what it shows, what TLC must find, and what TLC checks.
+// configuration is one .cfg file: its topic, the verdict expected of TLC, and the checks.
 type configuration struct {
 	name, module, shows, expect string
 	invariants, properties      []string
@@ -63,7 +63,7 @@ func configurations(t *testing.T) (all []configuration) {
 func read(file string) string { return string(locker.Must(os.ReadFile(file))) }
 
 // TestConfigurations runs TLC on every configuration, as many at once as there are processors. TLC
-// must accept the configuration, or find the property violated that it names.
+// must accept the configuration, or find its expected violation.
 func TestConfigurations(t *testing.T) {
 	t.Parallel()
 	jar := os.Getenv("HOLDFAST_TLC")
@@ -119,7 +119,7 @@ func (r run) row() string {
 	return fmt.Sprintf("%s %s | %.0f |\n", r.facts(), r.states, r.cpu.Seconds())
 }
 
-// facts returns what a row of the table begins with. It is the same in each run.
+// facts returns the begin of a row of the table. It is the same in each run.
 func (c configuration) facts() string {
 	return fmt.Sprintf("| %#q | %s | %s |", c.name, c.shows, c.expect)
 }
@@ -129,9 +129,9 @@ func (r run) String() string {
 	return fmt.Sprintf("%-28s %-13s %8s states %4.0f s of CPU", r.name, r.verdict, r.states, r.cpu.Seconds())
 }
 
-// runTLC runs TLC with one worker, for a number of states that repeats, and with a temporary
-// directory of its own: TLC unpacks the standard modules there. TLC exits with an error if a property
-// is violated.
+// runTLC runs TLC with one worker, for a repeatable number of states, and with a temporary
+// directory of its own for the unpacked standard modules. TLC exits with an error if a property is
+// violated.
 func runTLC(t *testing.T, jar string, c configuration) run {
 	t.Helper()
 	var output bytes.Buffer
@@ -157,8 +157,8 @@ var (
 	distinct = regexp.MustCompile(`(\d+) distinct states found`)
 )
 
-// verdict returns what TLC found: accepted, the property that is violated, or "failed". TLC does not
-// name a temporal property, so a configuration that expects one violated has no other.
+// verdict returns TLC's finding: accepted, the violated property, or "failed". TLC does not name a
+// temporal property, so a configuration with an expected violation of one has no other.
 func verdict(output string, c configuration) string {
 	found := violated.FindStringSubmatch(output)
 	switch {
@@ -201,8 +201,7 @@ func TestVerdict(t *testing.T) {
 
 var numbers = regexp.MustCompile(`(?m) \d+ \| \d+ \|$`)
 
-// TestExpectations checks that a configuration checks the property that it expects to be violated,
-// and that README.md has a row for each configuration.
+// A configuration checks the property of its expected violation, and README.md has a row for each.
 func TestExpectations(t *testing.T) {
 	t.Parallel()
 	all := configurations(t)
@@ -268,7 +267,7 @@ var (
 	mentioned = regexp.MustCompile(`(\\in +)?(\w+)`) // a set has \in before it
 )
 
-// definition is an operator of a module, and what its comment says of the code.
+// definition is an operator of a module, and its comment's reference to the code.
 type definition struct {
 	name   string
 	code   []string // path:function, or the path of a script
@@ -310,8 +309,7 @@ func definitions(module string) (all []definition, actions []string) {
 	return all, actions
 }
 
-// TestActions checks that the comment of each action says which code it models, and that README.md
-// lists that.
+// The comment of each action names the code modelled by it, and README.md lists this code.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	for _, module := range modules {
@@ -344,8 +342,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// TestCodeReferences checks that the code exists that the specs name, and so the tables of README.md:
-// a function of Go or of Lua in its file, or a whole script.
+// All code named in the specs, and so in the tables of README.md, exists: a function of Go or of
+// Lua in its file, or a whole script.
 func TestCodeReferences(t *testing.T) {
 	t.Parallel()
 	for _, file := range locker.Must(filepath.Glob("*.tla")) {

@@ -12,11 +12,11 @@ import (
 
 func init() { runtime.MemProfileRate = 1 } // every allocation is profiled
 
-// patience is for what takes a second at most.
+// patience is for operations of a second at most.
 const patience = time.Minute
 
-// census waits until no goroutine is in our code any more, and returns the origins of the timers
-// that stay in use.
+// census waits until no goroutine is in our code, and returns the origins of the timers still in
+// use.
 func census(t *testing.T) (left []string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
@@ -28,8 +28,8 @@ func census(t *testing.T) (left []string) {
 			t.Fatalf("all is closed, and still there are the goroutines\n%s", strings.Join(running, "\n\n"))
 		}
 	}
-	// Under load, some collections keep one of the many stopped timers. A timer that is set for longer
-	// than these rounds take, a second or two, stays in use however often the collector runs.
+	// Under load, some collections keep one of the many stopped timers. A timer set for longer than
+	// these rounds take, a second or two, stays in use however often the collector runs.
 	for range 20 {
 		forgetStopped()
 		for range 3 { // the profile is of two collections ago
@@ -43,7 +43,7 @@ func census(t *testing.T) (left []string) {
 	return left
 }
 
-// inUse returns the origins of the timers that were in use at the end of the profile.
+// inUse returns the origins of the timers in use at the end of the profile.
 func inUse() (origins []string) {
 	for _, r := range records() {
 		if n, from := r.InUseObjects(), origin(r.Stack()); n > 0 && from != "" {
@@ -78,7 +78,7 @@ func records() []runtime.MemProfileRecord {
 	}
 }
 
-// ours matches the functions whose timers are counted. Tests are not among them.
+// ours matches the functions with counted timers. Tests are not among them.
 const ours = `github\.com/holdfast-go/holdfast/(locker|strategies|middleware|providers)[/.]`
 
 var (
@@ -86,8 +86,8 @@ var (
 	oursRuns = regexp.MustCompile(`(?m)^(created by )?` + ours)
 )
 
-// origin is the stack of the function that made what was allocated at stack, without its beginning;
-// "" if that is no timer, or not ours.
+// origin is the stack of the function that made the timer allocated at stack, without its
+// beginning; "" if the allocation is no timer, or not ours.
 func origin(stack []uintptr) string {
 	var timer bool
 	var lines []string
@@ -100,7 +100,7 @@ func origin(stack []uintptr) string {
 		case name == "time.newTimer":
 			timer = true
 		case strings.HasPrefix(name, "runtime.(*timers)."):
-			return "" // the runtime's list of timers, which grew
+			return "" // growth of the runtime's list of timers
 		case strings.HasPrefix(name, "time."), strings.HasPrefix(name, "context."), strings.HasPrefix(name, "runtime."):
 		default:
 			return ""
@@ -109,7 +109,7 @@ func origin(stack []uintptr) string {
 	return strings.Join(lines, "\n")
 }
 
-// goroutines are those that are in our code, or were started by it.
+// goroutines are those in our code, or started by it.
 func goroutines() []string {
 	buf := make([]byte, 1<<20)
 	for {

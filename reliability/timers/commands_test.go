@@ -11,7 +11,7 @@ import (
 
 var script = driver.NewScript(`return redis.call("INCR", KEYS[1])`)
 
-// each calls f with a context of each kind that drivers tell apart, which lasts for d.
+// each calls f with each kind of context known to drivers. It lasts for d.
 func each(t *testing.T, d time.Duration, f func(context.Context)) {
 	t.Helper()
 	timed, cancel := context.WithTimeout(t.Context(), d)
@@ -46,7 +46,7 @@ func send(ctx context.Context, drv driver.Driver) (errs []error) {
 	return append(errs, err)
 }
 
-// commands sends what succeeds.
+// commands sends commands without a failure.
 func commands(t *testing.T, drv driver.Driver) {
 	t.Helper()
 	each(t, patience, func(ctx context.Context) {

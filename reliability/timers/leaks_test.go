@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// The census finds timers that are set, until they are stopped. The test makes leaks: it forgets
-// what a user must not.
+// The census finds set timers until they are stopped. The test makes leaks: it forgets a user's
+// duties.
 func TestCensusFindsWhatIsLeft(t *testing.T) {
 	acquire := func(t *testing.T, l locker.Locker) (release func()) {
 		t.Helper()
@@ -29,7 +29,7 @@ func TestCensusFindsWhatIsLeft(t *testing.T) {
 	tests := []struct {
 		name string
 		leak func(t *testing.T) (end func())
-		want []string // what the origin of each timer contains
+		want []string // a part of each timer's origin
 	}{
 		{"a lock that is not released", func(t *testing.T) func() {
 			return acquire(t, lockertest.New())

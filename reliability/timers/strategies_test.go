@@ -52,7 +52,7 @@ var strategies = []strategy{
 	}), true, false},
 }
 
-// quorum makes a redlock of what node makes.
+// quorum makes a redlock of node's lockers.
 func quorum(node func(driver.Driver, time.Duration) locker.Locker) func([]driver.Driver, time.Duration) locker.Locker {
 	return func(drvs []driver.Driver, within time.Duration) locker.Locker {
 		over := make([]locker.Locker, len(drvs))

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
 
-// Over each client, everything is done that sets a timer. The census comes a second after: timers
+// Over each client, every operation with a timer is done. The census comes a second after: timers
 // of several seconds are still set then.
 func TestNoTimerIsLeft(t *testing.T) {
 	effort.NeedFull(t)
@@ -25,7 +25,7 @@ func TestNoTimerIsLeft(t *testing.T) {
 		use  func(context.Context, *testing.T, clients.Client)
 	}{{"servers that answer", useAnswering}, {"servers that do not", useSilent}} {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx := t.Context()                // it ends after the census: it would stop what is left
+			ctx := t.Context()                // it ends after the census: its end would stop remaining timers
 			t.Run("all", func(t *testing.T) { // at its end all is closed
 				for _, c := range clients.All {
 					t.Run(c.Name, func(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// user uses one strategy. Its leases last an hour, so that what one leaves is found.
+// user uses one strategy. Its leases last an hour, so a timer left by one is found.
 type user struct {
 	*testing.T
 	strategy
 	ctx         context.Context //nolint:containedctx // of all calls
 	servers     []*redistest.Server
 	calm, hasty locker.Locker
-	held        []*locker.Lock // what is to fail: one for each time
+	held        []*locker.Lock // locks for the failures: one for each
 }
 
 func (u *user) request(name string) locker.Request {
@@ -32,7 +32,7 @@ func (u *user) acquire(ctx context.Context, l locker.Locker, req locker.Request)
 	return lock
 }
 
-// none demands that there is no error, some that there is one.
+// none demands no error, some an error.
 func (u *user) none(what string, err error) {
 	if err != nil {
 		u.Errorf("%s: %s: %v", u.name, what, err)
@@ -45,7 +45,7 @@ func (u *user) some(what string, err error) {
 	}
 }
 
-// succeeds makes the calls that succeed, beginning with those that take long.
+// succeeds makes the successful calls, beginning with the long ones.
 func (u *user) succeeds() {
 	u.renewed()
 	u.uses()
@@ -53,7 +53,7 @@ func (u *user) succeeds() {
 	u.contended()
 }
 
-// prepare acquires what is to fail.
+// prepare acquires the locks for the failures.
 func (u *user) prepare() {
 	for i := range 2 {
 		lock := u.acquire(u.ctx, u.hasty, u.request(fmt.Sprint("held ", i)))
@@ -87,7 +87,7 @@ func (u *user) uses() {
 	u.none("Do with a fence", locker.Do(ctx, u.calm, fenced, func(context.Context, *locker.Lock) error { return nil }))
 }
 
-// renewed holds some locks until they were renewed, by the watchdog where there is one.
+// renewed holds some locks until they were renewed, by the watchdog if there is one.
 func (u *user) renewed() {
 	renewals := make(chan struct{}, 10)
 	ctx := locktrace.With(u.ctx, &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { renewals <- struct{}{} }})
@@ -113,7 +113,7 @@ func (u *user) renewed() {
 	}
 }
 
-// contended waits for what another holds.
+// contended waits for another's lock.
 func (u *user) contended() {
 	req := u.request("contended")
 	holder := u.acquire(u.ctx, u.calm, req)
@@ -179,7 +179,7 @@ func (u *user) loses() {
 	u.some("Release of what is gone", lock.Release(ctx))
 }
 
-// fails makes calls that fail because no server answers.
+// fails makes calls to silent servers: all fail.
 func (u *user) fails() {
 	late := func() context.Context {
 		//realtime:ok any instant will do

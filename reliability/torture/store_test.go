@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// A hold that a client passed on can be taken by all others, until the next one is passed on.
+// A hold passed on by a client can be taken by all others, until the next one is passed on.
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	s := locker.Must(serveStore(t.TempDir()))

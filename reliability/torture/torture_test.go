@@ -23,7 +23,7 @@ var lastLine = regexp.MustCompile(`(?m)^operations=(\d+) faults=(\d+) violations
 
 func number(text string) int { return locker.Must(strconv.Atoi(text)) }
 
-// needTime skips a test that runs the program if tests are to be short.
+// needTime skips a test with a run of the program if tests are to be short.
 func needTime(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -46,7 +46,7 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// kept returns a folder for histories that is kept if the test fails.
+// kept returns a folder for histories. It stays if the test fails.
 func kept(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "torture-") //nolint:usetesting // it stays after a failure

@@ -14,7 +14,7 @@ import (
 // at returns a time of a round on the common clock.
 func at(seconds float64) int64 { return int64(seconds * float64(time.Second)) }
 
-// cyclesOf returns the events of a client that acquires so many times a second.
+// cyclesOf returns the events of a client with so many acquires a second.
 func cyclesOf(client int, name string, rate, from, to float64) []history.Event {
 	var events []history.Event
 	for t := from; t < to; t += 1 / rate {
@@ -26,7 +26,7 @@ func cyclesOf(client int, name string, rate, from, to float64) []history.Event {
 	return events
 }
 
-// pings returns the events of a client whose pings take that long.
+// pings returns the events of a client whose pings take each.
 func pings(client int, each, from, to float64) []history.Event {
 	var events []history.Event
 	for t := from; t < to; t += each {
@@ -58,7 +58,7 @@ func TestContainment(t *testing.T) {
 	}
 	type test struct {
 		events []history.Event
-		want   []string // what each complaint contains
+		want   []string // a part of each complaint
 	}
 	check.Each(t, map[string]test{
 		"all is well":                          {slices.Concat(hold("a", shortLease, history.OK, 13, 14), cyclesOf(0, "a", 10, 0, 14)), nil},
@@ -110,7 +110,7 @@ func TestContainment(t *testing.T) {
 	})
 }
 
-// A pipe that is full blocks until it is not.
+// A full pipe blocks until it is not full.
 func TestPipe(t *testing.T) {
 	t.Parallel()
 	var p pipe
@@ -121,7 +121,7 @@ func TestPipe(t *testing.T) {
 	}
 	write()
 	p.full.Extend(50 * time.Millisecond)
-	p.full.Extend(time.Millisecond) // which shortens nothing
+	p.full.Extend(time.Millisecond) // this shortens nothing
 	check.AtLeast(t, "time to write", write(), 40*time.Millisecond)
 	check.Equal(t, "it is full", p.full.On(), false)
 }

@@ -32,7 +32,7 @@ func TestSerious(t *testing.T) {
 	}
 }
 
-// Only a process that was killed counts as killed, not one that ended before.
+// Only a killed process counts as killed, not one that ended before.
 func TestDiedOf(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]bool{"kill -9 $$": true, "kill -6 $$": false, "exit 2": false, "exit 0": false} {
