@@ -19,7 +19,7 @@ import (
 )
 
 // pause is the longest pause of a LeaderElector between two attempts to acquire: RetryPeriod, and
-// up to JitterFactor times that.
+// up to JitterFactor times RetryPeriod.
 const pause = 22 * 2 * time.Second / 10
 
 // chains are Lockers over one server.
@@ -143,7 +143,7 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// A leader that is cut off from the server stops before its lease ends.
+// A leader cut off from the server stops before its lease ends.
 func TestSilentServer(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
 		a := run(t, newLock(t, l, "a"), timing)
@@ -164,8 +164,8 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
-// A candidate that is killed and starts again under its identity does not take the earlier hold for
-// its own. With a strategy that does not re-enter it waits for the end of the lease.
+// A killed candidate, restarted under its identity, does not take the earlier hold for its own.
+// With a strategy without re-entry it waits for the end of the lease.
 func TestRestart(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		server, began := lockertest.New(), time.Now()
@@ -192,7 +192,7 @@ func (h hung) Update(context.Context, resourcelock.LeaderElectionRecord) error {
 	return errors.New("it hung")
 }
 
-// The health check of client-go finds a leader that hangs, and the ctx of its hold has ended.
+// The health check of client-go finds a hanging leader, and the ctx of its hold has ended.
 func TestHealthz(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		server, until := lockertest.New(), make(chan struct{})

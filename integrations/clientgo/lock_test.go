@@ -41,12 +41,12 @@ func TestDefaultIdentity(t *testing.T) {
 	}
 }
 
-// record is what a LeaderElector with a LeaseDuration of a minute passes to Create and Update.
+// record is the record of a LeaderElector with a LeaseDuration of a minute, for Create and Update.
 func record(identity string) resourcelock.LeaderElectionRecord {
 	return resourcelock.LeaderElectionRecord{HolderIdentity: identity, LeaseDurationSeconds: 60}
 }
 
-// Each answer has the errors that client-go and users of Holdfast look for.
+// Each answer has the errors expected by client-go and by users of Holdfast.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	ctx, l := t.Context(), lockertest.New()
@@ -101,8 +101,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// A hold that was lost ends the term: it is not acquired again before the LeaderElector has
-// stopped.
+// A lost hold ends the term: it is not acquired again before the LeaderElector has stopped.
 func TestLostHoldEndsTheTerm(t *testing.T) {
 	t.Parallel()
 	check.Each(t, map[string]func(*lockertest.Locker){

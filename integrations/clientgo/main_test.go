@@ -20,10 +20,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience bounds the waiting for what must happen.
+// patience bounds the waits.
 const patience = 5 * time.Minute
 
-// candidate is a LeaderElector of client-go over a Lock, which runs until stop.
+// candidate is a LeaderElector of client-go over a Lock. It runs until stop.
 type candidate struct {
 	lock    *clientgo.Lock
 	elector *leaderelection.LeaderElector
@@ -39,7 +39,7 @@ type term struct {
 	ctx    context.Context
 }
 
-// timing is what a LeaderElector of most tests is configured with.
+// timing is the configuration of a LeaderElector in most tests.
 var timing = leaderelection.LeaderElectionConfig{
 	LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true,
 }
@@ -55,7 +55,7 @@ func newLock(tb testing.TB, l locker.Locker, identity string) *clientgo.Lock {
 	return lock
 }
 
-// elect runs a LeaderElector over lock, which the LeaderElector sees through wrapped.
+// elect runs a LeaderElector over lock, seen through wrapped.
 func elect(tb testing.TB, lock *clientgo.Lock, wrapped resourcelock.Interface, cfg leaderelection.LeaderElectionConfig) *candidate {
 	tb.Helper()
 	c := &candidate{lock: lock, terms: make(chan term, 1), stopped: make(chan struct{})}
@@ -99,7 +99,7 @@ func (c *candidate) leads(tb testing.TB) term {
 	return wait(tb, c.terms, c.lock.Identity()+" leads")
 }
 
-// wait returns what c delivers.
+// wait returns the next value of c.
 func wait[T any](tb testing.TB, c <-chan T, what string) (v T) {
 	tb.Helper()
 	timeout := time.NewTimer(patience)

@@ -27,7 +27,7 @@ func TestRecordOf(t *testing.T) {
 	}
 }
 
-// A LeaderElector takes a record that does not change for that of a dead leader.
+// A LeaderElector takes an unchanging record for a dead leader's.
 func TestRawChanges(t *testing.T) {
 	t.Parallel()
 	now, state := time.Now(), locker.State{Held: true, Owner: "b"}

@@ -54,8 +54,8 @@ func TestServer(t *testing.T) {
 	check.AtLeast(t, "third term", third.number, second.number+1)
 }
 
-// Under an identity that a dead process had, strategies/reentrant leads at once, and
-// strategies/single waits for the end of the lease.
+// Under a dead process's identity, strategies/reentrant leads at once, and strategies/single waits
+// for the end of the lease.
 func TestRestartAtServer(t *testing.T) {
 	t.Parallel()
 	drv := goredisAt(t, redistest.Start(t, redistest.Options{}))

@@ -102,7 +102,7 @@ func TestElectorShutdown(t *testing.T) {
 	})
 }
 
-// An outage that is longer than the lease ends the leadership, and the ctx of the term with ErrLost.
+// An outage longer than the lease ends the leadership, and the ctx of the term with ErrLost.
 func TestElectorOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		r := newReplica(t, server)
@@ -116,7 +116,7 @@ func TestElectorOutage(t *testing.T) {
 	})
 }
 
-// The caller's own Lead is called for each term. What it returns ends the term.
+// The caller's own Lead is called for each term. Its return ends the term.
 func TestElectorLead(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		terms := make(chan int64, 10)

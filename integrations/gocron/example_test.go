@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-// locksOf returns what each replica makes. In a program it is holdfast.New over a driver, such as
-// that of goredis.New.
+// locksOf returns a replica's Locker. In a program it is holdfast.New over a driver, for example of
+// goredis.New.
 func locksOf(server *lockertest.Locker) locker.Locker {
 	return locker.Must(holdfast.Wrap(server, holdfast.Config{}))
 }
 
-// Three replicas reach the tick of a job that takes no time, and one of them runs it.
+// Three replicas reach the tick of an instant job, and one of them runs it.
 func Example() {
 	server := lockertest.New()
 	outcomes := make(chan string)
@@ -52,7 +52,7 @@ func Example() {
 	// skipped
 }
 
-// A job whose ticks are far apart has a Locker with a longer MinHold.
+// A job with rare ticks has a Locker with a longer MinHold.
 func ExampleNew() {
 	l := locksOf(lockertest.New())
 	minutely := locker.Must(gocronlock.New(l, gocronlock.Config{Prefix: "cron:", MinHold: 10 * time.Second}))
@@ -105,7 +105,7 @@ func ExampleLocker_Lock() {
 	// nobody knows whether another replica runs report
 }
 
-// gocron does not tell a run that its lock was lost. Held does, and has the fencing token.
+// gocron does not tell a run of the loss of its lock. Held does, and has the fencing token.
 func ExampleLocker_Held() {
 	server := lockertest.New()
 	locks := locker.Must(gocronlock.New(locksOf(server), gocronlock.Config{Fenced: true}))

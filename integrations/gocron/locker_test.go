@@ -63,7 +63,7 @@ func TestLockArguments(t *testing.T) {
 	}
 }
 
-// The requests that reach the Locker.
+// The requests to the Locker.
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	server := lockertest.New()
@@ -102,8 +102,8 @@ func lockErrors() (gocron.JobOption, func() []error) {
 		}
 }
 
-// A run learns that its lock was lost from Held alone. Another replica runs the job meanwhile, this
-// one not before the run has ended.
+// A run learns of the loss of its lock from Held alone. Another replica runs the job meanwhile,
+// this one not before the run has ended.
 func TestLostLock(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{}))
@@ -151,7 +151,7 @@ func TestLostLock(t *testing.T) {
 	})
 }
 
-// A run that shuts its scheduler down, or whose scheduler is shut down, leaves no lock behind.
+// A run leaves no lock behind if it shuts its scheduler down, or another does.
 func TestShutdownReleases(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker) {
 		locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{MinHold: time.Millisecond}))
@@ -187,7 +187,7 @@ func TestUnlockTwice(t *testing.T) {
 	})
 }
 
-// A Locker that panics leaves its key usable.
+// A panic of the Locker leaves its key usable.
 func TestLockPanics(t *testing.T) {
 	t.Parallel()
 	server := lockertest.New()

@@ -23,7 +23,7 @@ func bubble(t *testing.T, f func(t *testing.T, server *lockertest.Locker)) {
 	synctest.Test(t, func(t *testing.T) { f(t, lockertest.New()) })
 }
 
-// skewed is a clock that differs from the others.
+// skewed is a clock with an offset from the others.
 type skewed struct {
 	clockwork.Clock
 	by time.Duration
@@ -35,12 +35,12 @@ func clockThatDiffers(by time.Duration) gocron.SchedulerOption {
 	return gocron.WithClock(skewed{clockwork.NewRealClock(), by})
 }
 
-// process returns what a process of its own has over the server: a Locker that waits and renews.
+// process returns the Locker of a separate process over the server: it waits and renews.
 func process(server *lockertest.Locker) locker.Locker {
 	return locker.Must(holdfast.Wrap(server, holdfast.Config{}))
 }
 
-// newScheduler returns a scheduler that has begun and is shut down at the end of the test.
+// newScheduler returns a started scheduler. It is shut down at the end of the test.
 func newScheduler(t *testing.T, options ...gocron.SchedulerOption) gocron.Scheduler {
 	t.Helper()
 	s := locker.Must(gocron.NewScheduler(options...))

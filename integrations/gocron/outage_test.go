@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-// An outage that is shorter than half of MinHold costs no tick. A longer one does, is told from
-// contention, and is over at the next tick.
+// An outage shorter than half of MinHold costs no tick. A longer one does, is told from contention,
+// and is over at the next tick.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -66,7 +66,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// What another attempt would only repeat is returned at once.
+// An error is returned at once if another attempt would only repeat it.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("connection refused")

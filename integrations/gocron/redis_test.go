@@ -18,10 +18,10 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// patience bounds the wait for what a test expects.
+// patience bounds a test's waits.
 const patience = time.Minute
 
-// connect returns what a process of its own has over a real server.
+// connect returns the Locker of a separate process over a real server.
 func connect(t *testing.T, server *redistest.Server) locker.Locker {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})

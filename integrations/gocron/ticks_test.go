@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-// Three replicas whose clocks differ run a job that is shorter than that.
+// Three replicas whose clocks differ run a job shorter than the difference.
 func TestTicks(t *testing.T) {
 	t.Parallel()
 	// A definition belongs to one scheduler.
