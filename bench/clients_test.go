@@ -23,11 +23,11 @@ const compareAndDelete = `if redis.call("GET", KEYS[1]) == ARGV[1] then return r
 
 var script = driver.NewScript(compareAndDelete)
 
-// bareCycle is what a careful user of a bare client would write for one cycle: SET key token NX PX
+// bareCycle is one cycle of a bare client as a careful user would write it: SET key token NX PX
 // ttl, then the compare-and-delete by digest.
 type bareCycle = func(ctx context.Context, key, token string) error
 
-// client is one provider, and its bare client, which has loaded the scripts.
+// client is one provider, and its bare client with the scripts loaded.
 type client struct {
 	name string
 	open func(b *testing.B, addr string) (driver.Driver, bareCycle)

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// BenchmarkChain is BenchmarkCycle through holdfast.New: what most programs use, with up to 256
+// BenchmarkChain is BenchmarkCycle through holdfast.New, the chain of most programs, with up to 256
 // callers at once.
 func BenchmarkChain(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})

@@ -19,7 +19,7 @@ import (
 
 type chain = []locker.Middleware
 
-// observers make the chains that BenchmarkObserved puts beside the one without.
+// observers make BenchmarkObserved's chains beside the one without.
 var observers = []struct {
 	name string
 	make func(b *testing.B) chain
@@ -32,7 +32,7 @@ var observers = []struct {
 	}},
 	{"logging", func(*testing.B) chain { return chain{silent()} }},
 	{"tracing/sdk=unsampled", func(b *testing.B) chain { return chain{traced(b, sdktrace.NeverSample(), batched)} }},
-	// Without the goroutine that each span's end wakes.
+	// Without the goroutine woken by each span's end.
 	{"tracing/sdk=unbatched", func(b *testing.B) chain { return chain{traced(b, sdktrace.AlwaysSample(), sdktrace.WithSyncer)} }},
 	{"tracing/sdk=recording", func(b *testing.B) chain { return chain{traced(b, sdktrace.AlwaysSample(), batched)} }},
 	{"metrics/sdk=recording", func(*testing.B) chain { return chain{measured()} }},
@@ -41,7 +41,7 @@ var observers = []struct {
 	}},
 }
 
-// traced records to an exporter that throws away what it gets.
+// traced records to an exporter that drops everything.
 func traced(
 	b *testing.B, sampler sdktrace.Sampler,
 	processor func(sdktrace.SpanExporter) sdktrace.TracerProviderOption,

@@ -11,11 +11,11 @@ import (
 // batch is how many cycles each goroutine runs before the other side has its turn.
 const batch = 50
 
-// sample is what one batch took, per cycle.
+// sample is the cost of one batch, per cycle.
 type sample struct{ ns, allocs, bytes float64 }
 
 // pair runs lock and bare in turn, batch by batch, each by that many goroutines, and reports the
-// medians. cycle is told the goroutine's number.
+// medians. cycle gets the goroutine's number.
 func pair(b *testing.B, goroutines int, lock, bare func(goroutine int) error) {
 	b.Helper()
 	measure := func(cycle func(int) error) sample {

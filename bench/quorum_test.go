@@ -43,9 +43,9 @@ func cycleOf(l locker.Locker, name string, fenced bool) func(int) error {
 	}
 }
 
-// BenchmarkQuorumFloor is a quorum beside what it cannot do without: the bare client's cycle at all
+// BenchmarkQuorumFloor is a quorum beside its indispensable part: the bare client's cycle at all
 // five servers at once. The quorum makes each command wait for others, and the cycles do not. Each
-// goroutine has a name of its own.
+// goroutine has its own name.
 func BenchmarkQuorumFloor(b *testing.B) {
 	servers := redistest.StartN(b, masters, redistest.Options{})
 	for _, c := range clients {

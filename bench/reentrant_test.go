@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-// The least that locks in a hash: they neither count holds nor know the time, mint nothing and tell
+// The minimal locks in a hash: they neither count holds nor know the time, mint nothing and tell
 // nobody.
 var (
 	hashAcquire = driver.NewScript(`if redis.call("HSETNX", KEYS[1], "owner", ARGV[1]) == 0 then return 0 end ` +
@@ -19,7 +19,7 @@ var (
 	hashRelease = driver.NewScript(`if redis.call("HGET", KEYS[1], "owner") ~= ARGV[1] then return 0 end return redis.call("DEL", KEYS[1])`)
 )
 
-// BenchmarkReentrant is acquire and release of a free name by strategies/reentrant, beside that
+// BenchmarkReentrant is acquire and release of a free name by strategies/reentrant, beside the same
 // pair by the bare client.
 func BenchmarkReentrant(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// evals notes the scripts that are run by digest, and their arguments.
+// evals notes the scripts run by digest, and their arguments.
 type evals struct {
 	driver.Driver
 	calls []evalCall
@@ -36,13 +36,12 @@ func (e *evals) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 	return e.Driver.Eval(ctx, s, keys, args)
 }
 
-// BenchmarkRelease is the script with which strategies/single releases a lock that nobody waits
-// for, beside one command that compares and deletes: DELIFEQ of Valkey 9, or DELEX of Redis 8.4.
-// The command does not look for waiters; pair is the command and ZCARD of the queue in one round
-// trip; again is the script a second time, which shows the noise. All are sent by the bare client,
-// in turn, and only the release is timed. It prints the median of the batches of each in µs, the
-// medians of the ratios to the script, and the server's own time per call. Other servers have
-// neither command.
+// BenchmarkRelease is the release script of strategies/single for a lock without waiters, beside
+// one command for compare and delete: DELIFEQ of Valkey 9, or DELEX of Redis 8.4. The command does
+// not look for waiters; pair is the command and ZCARD of the queue in one round trip; again is the
+// script a second time, to show the noise. All are sent by the bare client, in turn, and only the
+// release is timed. It prints the median of the batches of each in µs, the medians of the ratios to
+// the script, and the server's own time per call. Other servers have neither command.
 func BenchmarkRelease(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	ctx := context.Background()
@@ -136,8 +135,8 @@ func BenchmarkRelease(b *testing.B) {
 	}
 }
 
-// releaseCall returns the script and the arguments with which strategies/single releases a lock,
-// and what it stored. The server knows the script.
+// releaseCall returns strategies/single's script and arguments of a release, and the stored value.
+// The server knows the script.
 func releaseCall(b *testing.B, c rueidisclient.Client, addr string) (release evalCall, value string) {
 	b.Helper()
 	drv, _ := openRueidis(b, addr)

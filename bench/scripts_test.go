@@ -18,14 +18,14 @@ import (
 // watchedTTL is the lease of renewed locks.
 const watchedTTL = 10 * time.Second
 
-// expireScript is the least that a renewal does.
+// expireScript is a minimal renewal.
 var expireScript = driver.NewScript(
 	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) else return 0 end`)
 
-// token is what the bare clients' locks hold.
+// token is the value of the bare clients' locks.
 const token = "MDEyMzQ1Njc4OWFiY2RlZg"
 
-// scripts are all that the bare clients run; they are loaded before.
+// scripts are all scripts of the bare clients; they are loaded before.
 var scripts = []*driver.Script{script, expireScript, hashAcquire, hashRelease}
 
 // The evals run a script about one key by the bare client, by its digest, and demand the answer 1.
@@ -147,7 +147,7 @@ func goredisBare(b *testing.B, addr string, contextTimeoutEnabled bool) *redis.C
 func rueidisBare(b *testing.B, addr string) rueidisclient.Client {
 	c := locker.Must(rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{addr}, DisableCache: true}))
 	b.Cleanup(c.Close)
-	for _, s := range scripts { // a context that can be cancelled would switch the connection to pipelining for good
+	for _, s := range scripts { // a cancellable context would switch the connection to pipelining for good
 		check.Must(b, c.Do(context.Background(), c.B().ScriptLoad().Script(s.Source()).Build()).Error())
 	}
 	return c

@@ -27,9 +27,9 @@ const (
 )
 
 // BenchmarkWatchdog watches 10,000 locks for 30 seconds, and then sends the same number of renewals
-// by the bare client, in as many round trips. It reports the share of one core that either takes, and
-// what a watched lock takes of the heap beyond a Lock. A run takes a minute and a half; more of them
-// tell nothing new: -benchtime 1x.
+// by the bare client, in as many round trips. It reports either's share of one core, and a watched
+// lock's heap beyond a Lock. A run takes a minute and a half; more of them tell nothing new:
+// -benchtime 1x.
 func BenchmarkWatchdog(b *testing.B) {
 	for _, c := range clients {
 		b.Run(c.name, func(b *testing.B) {
@@ -47,7 +47,7 @@ func watch(b *testing.B, c client) {
 	defer drv.Close()
 	strategy := locker.Must(single.New(drv, single.Config{}))
 
-	connect, _ := hold(b, strategy) // so that connections are not counted below
+	connect, _ := hold(b, strategy) // its connections are not counted below
 	release(b, connect)
 	unwatched, plain := hold(b, strategy)
 	release(b, unwatched)
@@ -122,7 +122,7 @@ func inParallel(b *testing.B, f func(i int) error) {
 
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what has a finalizer takes two
+	runtime.GC() // an object with a finalizer takes two
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
@@ -137,7 +137,7 @@ func processor(b *testing.B) time.Duration {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-// stats are what the server has counted. A round trip is one read of the server.
+// stats are the server's counts. A round trip is one read of the server.
 type stats struct{ scripts, reads int }
 
 func statsOf(b *testing.B, server *redistest.Server) (s stats) {
@@ -152,8 +152,8 @@ func statsOf(b *testing.B, server *redistest.Server) (s stats) {
 	return s
 }
 
-// replay sends renewals by the bare client, in round trips spread over the time that the watchdog
-// had, and returns how long the process ran.
+// replay sends renewals by the bare client, in round trips spread over the watchdog's time, and
+// returns the process's running time.
 func replay(b *testing.B, pipeline func(names []string) error, names []string, renewals, trips int) time.Duration {
 	check.Must(b, pipeline(names[:1]))
 	ring := append(slices.Clip(names), names...) // a round trip may go on at the first name

@@ -49,7 +49,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// What a kept lock takes of the memory of the process can be seen only while nothing else runs.
+// A kept lock's share of the process's memory can be seen only while nothing else runs.
 func TestQuickKept(t *testing.T) {
 	effort.NeedFull(t)
 	for _, w := range work.All() {
@@ -125,7 +125,7 @@ func checkPlot(t *testing.T, path, title string) {
 	}
 }
 
-// A usage error is reported, and names what there is.
+// A usage error is reported, and lists the possible values.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

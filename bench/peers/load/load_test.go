@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// A lock that excludes is counted without violations, one that does not is found out, in one
+// A sound lock is counted without violations, and a lock without exclusion is found out, in one
 // process and in two.
 func TestViolations(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// A goroutine that waits for ever is reported, with the time that it has waited.
+// A goroutine that waits for ever is reported, with the time waited.
 func TestStuck(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]string{"hanging": "hanging", "frozen": "frozen"}, func(t *testing.T, name string) {
@@ -58,7 +58,7 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// Errors are counted, and end a goroutine that has nothing else.
+// Errors are counted, and end a goroutine with no other result.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	job, _ := newJob(t, "failing")

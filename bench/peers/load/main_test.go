@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// TestMain is the program of worker processes too. It adds contenders that need no server.
+// TestMain is the program of worker processes too. It adds contenders without a server.
 func TestMain(m *testing.M) {
 	contender.All = append(contender.All,
 		contender.Contender{Name: "mutex", Open: mutex},

@@ -114,7 +114,7 @@ func TestReplace(t *testing.T) {
 	check.Equal(t, "a page without the lines is accepted", Replace(page, "three", "") == nil, false)
 }
 
-// A picture has a line for each contender that has a point; what hangs has none.
+// A picture has a line for each contender with a point; a hanging one has none.
 func TestDraw(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "plot.svg")

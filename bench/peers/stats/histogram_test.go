@@ -53,7 +53,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// Every duration is in the one bucket that ends at it or after it, after the bucket before.
+// Every duration is in the first bucket that ends at it or after it.
 func TestBuckets(t *testing.T) {
 	t.Parallel()
 	for exponent := range 63 {
