@@ -24,9 +24,9 @@ import (
 )
 
 // TestConformance runs the suite through the whole chain, everything recorded: tracing, metrics,
-// logging, then retry where a case waits, the watchdog and the lock. Middleware changes no
-// contract. It sees no replies of servers, and strategies are proved at clusters and Sentinels
-// without it: there it runs in make test-all alone.
+// logging, then retry if a case waits, the watchdog and the lock. Middleware changes no contract.
+// It sees no replies of servers, and strategies are proved at clusters and Sentinels without it:
+// there it runs in make test-all alone.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	spans := trace.NewTracerProvider(trace.WithSpanProcessor(tracetest.NewSpanRecorder()))

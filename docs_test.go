@@ -31,8 +31,7 @@ func TestErrorsPage(t *testing.T) {
 	}
 }
 
-// exportedErrors returns the variables named Err... and the types named ...Error that the package
-// in dir exports.
+// exportedErrors returns the exported variables Err... and types ...Error of the package in dir.
 func exportedErrors(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -64,7 +63,7 @@ func exportedErrors(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// Go code in docs/*.md that follows a comment with the name of a file is quoted from that file.
+// Go code in docs/*.md behind a comment with a file's name is quoted from this file.
 func TestQuotedCode(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob(filepath.Join("docs", "*.md"))
@@ -113,7 +112,7 @@ func TestPagesAreLinked(t *testing.T) {
 	}
 }
 
-// docs/versions.md lists the servers that scripts/matrix.sh tests, and where they are from. The CI
+// docs/versions.md lists the servers tested by scripts/matrix.sh, and their origins. The CI
 // workflow runs it on each of them.
 func TestServerVersions(t *testing.T) {
 	t.Parallel()

@@ -47,8 +47,7 @@ func TestRefused(t *testing.T) {
 	refused("Wrap without a strategy", l, err)
 }
 
-// TestWrap checks that the chain is the same over any strategy, and that Inspect reaches through
-// it.
+// The chain is the same over any strategy, and Inspect reaches through it.
 func TestWrap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

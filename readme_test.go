@@ -29,7 +29,7 @@ func codeOf(t *testing.T, file, language string) (blocks []string) {
 	return blocks
 }
 
-// The program in README.md compiles, and what it does is run as an example.
+// The program in README.md compiles, and its body runs as an example.
 func TestReadmeProgram(t *testing.T) {
 	t.Parallel()
 	program := codeOf(t, "README.md", "go")[0]
@@ -48,7 +48,7 @@ func TestReadmeProgram(t *testing.T) {
 	inExample(t, strings.ReplaceAll(body, `"localhost:6379"`, "addr"))
 }
 
-// What docs/choosing.md shows is run as an example.
+// The code in docs/choosing.md runs as an example.
 func TestChoosingCode(t *testing.T) {
 	t.Parallel()
 	for _, code := range codeOf(t, filepath.Join("docs", "choosing.md"), "go") {
@@ -56,7 +56,7 @@ func TestChoosingCode(t *testing.T) {
 	}
 }
 
-// inExample checks that every line of code is in example_test.go, which is compiled and run.
+// inExample checks that every line of code is in example_test.go: it is compiled and run.
 func inExample(t *testing.T, code string) {
 	t.Helper()
 	example := read(t, "example_test.go")
@@ -67,7 +67,7 @@ func inExample(t *testing.T, code string) {
 	}
 }
 
-// The packages that the commands in README.md run are there, in the modules where they are run.
+// The packages run by the commands in README.md exist in the modules of these commands.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	commands := regexp.MustCompile(`go run (?:-C (\S+) )?(\.\S*)`).FindAllStringSubmatch(read(t, "README.md"), -1)
@@ -109,7 +109,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// hasHeading reports whether the page has a heading with that anchor.
+// hasHeading reports whether the page has a heading with this anchor.
 func hasHeading(page, anchor string) bool {
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
 		id := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(heading[1]), "")

@@ -11,7 +11,7 @@ import (
 
 var recipeLink = regexp.MustCompile(`\[[^\]]*\]\(([^)]*)\)`)
 
-// linksOf returns what the links of text lead to.
+// linksOf returns the targets of the links of text.
 func linksOf(text string) (targets []string) {
 	for _, m := range recipeLink.FindAllStringSubmatch(text, -1) {
 		targets = append(targets, m[1])
@@ -20,7 +20,7 @@ func linksOf(text string) (targets []string) {
 }
 
 // docs/recipes.md begins with a table of its recipes. Each recipe names its code first, the same as
-// in the table. A test runs that code, and each example and test that the recipe names.
+// in the table. A test runs this code, and each example and test named by the recipe.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	page := read(t, filepath.Join("docs", "recipes.md"))

@@ -33,7 +33,7 @@ func normal(text, addr string) string {
 type scenario struct {
 	name, lock string
 	l          locker.Locker
-	how        string // what ends it
+	how        string // its end
 	texts      []string
 }
 
@@ -56,7 +56,7 @@ func (s scenario) attempt(ctx context.Context) error {
 	return err
 }
 
-// What a person reads when an acquire gives up: the lock, the server, what was tried for how long,
+// When an acquire gives up, its error names the lock, the server, the attempts and their duration,
 // what is known of the outcome, and the cause, once.
 func TestErrorTexts(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestErrorTexts(t *testing.T) {
 }
 
 func errorTexts(t *testing.T, client clients.Client) {
-	t.Cleanup(func() { time.Sleep(time.Minute) }) // what closed clients leave behind ends
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // the background work of closed clients ends
 	network := memnet.New()
 	network.Latency = 50 * time.Microsecond
 	server := memredis.Start(t, network)
@@ -121,7 +121,7 @@ func errorTexts(t *testing.T, client clients.Client) {
 			"server error: WRONGTYPE Operation against a key holding the wrong kind of value",
 	}}})
 	p.Freeze()
-	// Who waits for a second connection meanwhile, which is not ready, sent nothing.
+	// A caller waiting for a second connection meanwhile, not ready yet, sent nothing.
 	frozen := func(cause string) []string {
 		text := "no answer from " + known + " in T (N)"
 		return []string{text + ", the outcome is unknown: " + cause, text + ": " + cause}
@@ -138,7 +138,7 @@ func errorTexts(t *testing.T, client clients.Client) {
 	p.Thaw()
 	p.Refuse()
 	for end := time.Now().Add(10 * time.Second); ; { // until it knows that its old connections are gone
-		p.CutAll() // also those that were being made when the proxy began to refuse
+		p.CutAll() // also connections made while the proxy began to refuse
 		_, err := bare.Acquire(t.Context(), locker.Request{Name: "warm", NoWait: true})
 		if err != nil && !errors.Is(err, locker.ErrUnknownOutcome) {
 			break
