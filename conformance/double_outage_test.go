@@ -31,7 +31,6 @@ const outageTTL = 600 * time.Millisecond
 // outageCall makes a call during an outage, and returns its error.
 type outageCall func(ctx context.Context, o outage) error
 
-// acquireCall acquires in the outage.
 func acquireCall(req locker.Request) outageCall {
 	req.Name, req.TTL = "a", outageTTL
 	return func(ctx context.Context, o outage) error {

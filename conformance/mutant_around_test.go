@@ -81,7 +81,6 @@ func redated(deadline func(ctx context.Context, lock *locker.Lock) time.Time) lo
 	})
 }
 
-// ownDeadline is the Deadline of lock.
 func ownDeadline(_ context.Context, lock *locker.Lock) time.Time { return lock.Deadline() }
 
 // fromReply is the Deadline of a lease counted from the answer.

@@ -247,21 +247,18 @@ func fairWith(t *testing.T, sound, flawed string) *Harness {
 	}
 }
 
-// reentrantWith is strategies/reentrant with flawed in place of sound in its scripts.
 func reentrantWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed), Can: Capabilities{Reentrant: true, Hash: true, MinHold: true}, New: newReentrant,
 	}
 }
 
-// rwhashWith is strategies/rwhash with flawed in place of sound in its scripts.
 func rwhashWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed), Can: Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true}, New: newRWHash,
 	}
 }
 
-// semaphoreWith is strategies/semaphore with flawed in place of sound in its scripts.
 func semaphoreWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed),

@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// attempt makes an attempt of l.
 type attempt func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error)
 
 // attempts puts f between middleware/retry and the strategy, so that f's flaw looks like the
@@ -165,7 +164,6 @@ func (d hastyDriver) Subscribe(_ context.Context, channel string) (driver.Subscr
 	return h, nil
 }
 
-// result is the result of an acquire.
 type result struct {
 	lock *locker.Lock
 	err  error

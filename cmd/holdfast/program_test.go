@@ -36,7 +36,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(redistest.CloseAfter(m, shared))
 }
 
-// program is a run of the program.
 type program struct {
 	cmd    *exec.Cmd
 	stdout *bufio.Scanner
@@ -159,7 +158,6 @@ func empty(t *testing.T, s *redistest.Server) {
 	check.Equal(t, "keys that are left", fmt.Sprint(s.MustCommand(t, "KEYS", "*")), "[]")
 }
 
-// run runs the program to its end.
 func run(t *testing.T, env []string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	p := begin(t, env, args...)

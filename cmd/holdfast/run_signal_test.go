@@ -49,7 +49,6 @@ func TestRunSignalWhileStopped(t *testing.T) {
 	check.Equal(t, "the lock is held after the end", held(t, s, "stopped"), false)
 }
 
-// newFIFO makes a named pipe.
 func newFIFO(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fifo")

@@ -266,7 +266,6 @@ func TestRunClosedPipe(t *testing.T) {
 	check.Equal(t, "status", cmd.ProcessState.ExitCode(), statusLost)
 }
 
-// TestRunTargets reaches each kind of server.
 func TestRunTargets(t *testing.T) {
 	t.Parallel()
 	secured := redistest.Start(t, redistest.Options{Password: "sesame", TLS: redistest.ServerTLS})

@@ -15,7 +15,6 @@ type flawedAcks struct {
 	flaw func(ctx context.Context, send func(context.Context) (ack, error), replicas int) (ack, error)
 }
 
-// ack is the result of EvalAcked.
 type ack struct {
 	reply driver.Reply
 	acked int

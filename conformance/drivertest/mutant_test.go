@@ -303,7 +303,6 @@ func TestFlawedDrivers(t *testing.T) {
 	suitetest.Catch(t, list)
 }
 
-// without makes a driver without features.
 func without(tb testing.TB, target Target) (driver.Driver, error) {
 	if target.Kind == Cluster || target.Kind == Sentinel || target.TLS != nil {
 		return nil, errors.ErrUnsupported

@@ -20,7 +20,6 @@ type traffic struct {
 	places   chan struct{}      // one for each call under way
 }
 
-// answered is the result of a call.
 type answered struct {
 	v   any
 	err error

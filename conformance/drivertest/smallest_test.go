@@ -99,7 +99,6 @@ func (f feed) Next() (adapter.Event, error) {
 	}
 }
 
-// TestSmallest proves an adapter of a minimal client.
 func TestSmallest(t *testing.T) {
 	t.Parallel()
 	drivertest.Run(t, drivertest.Harness{

@@ -96,7 +96,6 @@ func layout(t *testing.T, title string, mode locker.Mode, open func(driver.Drive
 	return append(append(lines, stored(t, server)...), "")
 }
 
-// stored returns the server's content.
 func stored(t *testing.T, server *miniredis.Miniredis) (lines []string) {
 	t.Helper()
 	for _, key := range server.Keys() {

@@ -58,7 +58,6 @@ func both(t *testing.T, memory func(*testing.T, *memnet.Net), server string, tes
 // inFakeTime reports whether the test runs in a bubble.
 func (s place) inFakeTime() bool { return s.network != faultproxy.TCP }
 
-// miniServer is a miniredis.
 type miniServer struct {
 	*miniredis.Miniredis
 	place

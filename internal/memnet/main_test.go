@@ -25,7 +25,6 @@ type network interface {
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// tcp is the network of the system.
 type tcp struct{ net.Dialer }
 
 func (*tcp) Listen() (net.Listener, error) { return localport.Listen() }
@@ -83,7 +82,6 @@ type conn interface {
 	SetLinger(sec int) error
 }
 
-// connect returns the two ends of a new connection.
 func (w world) connect() (client, server conn) {
 	w.Helper()
 	l := w.listen()
@@ -96,7 +94,6 @@ func (w world) must(err error) {
 	check.Must(w, err)
 }
 
-// is checks that err is one of some errors.
 func (w world) is(err error, wants ...error) {
 	w.Helper()
 	if !slices.ContainsFunc(wants, func(want error) bool { return errors.Is(err, want) }) {
@@ -111,7 +108,6 @@ func (w world) send(c net.Conn, text string) {
 	}
 }
 
-// receive checks the next bytes of c.
 func (w world) receive(c net.Conn, want string) {
 	w.Helper()
 	got := make([]byte, 0, len(want))

@@ -99,7 +99,6 @@ func (c candidate) says(word string) (first, second int64) {
 	}
 }
 
-// tells sends a line to the child.
 func (c candidate) tells(line string) {
 	c.t.Helper()
 	if _, err := fmt.Fprintln(c.in, line); err != nil {

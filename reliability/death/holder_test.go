@@ -151,7 +151,6 @@ func (h *holder) isHeld(line string) (err error) {
 	return nil
 }
 
-// spawn starts a child.
 func spawn(t testing.TB, child string, args ...string) *holder {
 	t.Helper()
 	self, err := os.Executable()

@@ -96,7 +96,6 @@ func (s *script) lose(from, to int64) *script {
 	return s.add(history.Event{Kind: history.Lose, Outcome: history.OK, Call: from, Return: to, Client: -1})
 }
 
-// begin begins one.
 func begin() *script { return &script{} }
 
 type example struct {

@@ -26,7 +26,6 @@ type world struct {
 	faults    sync.WaitGroup // those in progress
 }
 
-// node is a server.
 type node struct {
 	*memredis.Server
 	number int

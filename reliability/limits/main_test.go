@@ -40,7 +40,6 @@ func each(t *testing.T, f func(t *testing.T, server *redistest.Server, open func
 	}
 }
 
-// waiting is a Locker with retry.
 func waiting(drv driver.Driver) locker.Locker {
 	return locker.Chain(locker.Must(single.New(drv, single.Config{})), locker.Must(retry.New(retry.Config{})))
 }
@@ -72,7 +71,6 @@ func measure() usage {
 	return usage{int(m.HeapAlloc), int(m.StackInuse), runtime.NumGoroutine()}
 }
 
-// crowd is a set of waiters.
 type crowd struct {
 	waits             atomic.Int64 // number of waiters so far
 	acquired, gaveUp  atomic.Int64

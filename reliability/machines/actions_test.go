@@ -30,7 +30,6 @@ func (m *machine) ttl(t *rapid.T) time.Duration {
 	return rapid.SampledFrom(ttls).Draw(t, "ttl")
 }
 
-// acquire is a step.
 func (m *machine) acquire(t *rapid.T) {
 	req := locker.Request{Name: name, TTL: m.ttl(t), NoWait: true}
 	what := fmt.Sprintf("%s := acquire for %v", m.nextID(), req.TTL)
@@ -169,7 +168,6 @@ func (m *machine) refused(s step) {
 	}
 }
 
-// renew is a step.
 func (m *machine) renew(t *rapid.T) {
 	h := one(t, m.holds)
 	ttl := rapid.SampledFrom([]time.Duration{0, 50 * time.Millisecond, time.Second, time.Minute}).Draw(t, "ttl")
@@ -221,7 +219,6 @@ func (m *machine) failed(s step, h *hold, what string) {
 	}
 }
 
-// release is a step.
 func (m *machine) release(t *rapid.T) {
 	h := one(t, m.holds)
 	before := h.err(time.Now())
@@ -247,7 +244,6 @@ func (m *machine) release(t *rapid.T) {
 	h.released, h.gone = true, true
 }
 
-// convert is a step.
 func (m *machine) convert(t *rapid.T) {
 	h := one(t, m.holds)
 	to, what, do := locker.Exclusive, "upgrade ", h.lock.Upgrade
@@ -295,7 +291,6 @@ func (m *machine) convert(t *rapid.T) {
 	m.intents = latest(m.intents, s.end.Add(500*time.Millisecond))
 }
 
-// resume is a step.
 func (m *machine) resume(t *rapid.T) {
 	h := one(t, m.holds)
 	handle := h.handle[rapid.IntRange(0, len(h.handle)-1).Draw(t, "handle")]
@@ -341,7 +336,6 @@ func (m *machine) resume(t *rapid.T) {
 	}
 }
 
-// markLost is a step.
 func (m *machine) markLost(t *rapid.T) {
 	h := one(t, m.holds)
 	if h.err(time.Now()) == nil {

@@ -18,7 +18,6 @@ var quorumTTLs = []time.Duration{2 * time.Second, 20 * time.Second, 300 * time.M
 
 func (m *quorum) node(t *rapid.T) int { return rapid.IntRange(0, nodes-1).Draw(t, "node") }
 
-// acquire is a step.
 func (m *quorum) acquire(t *rapid.T) {
 	id := m.nextID()
 	m.named++
@@ -93,7 +92,6 @@ func (m *quorum) fenced(s *quorumStep, h *part, asked bool) {
 	m.fence = max(m.fence, got)
 }
 
-// renew is a step.
 func (m *quorum) renew(t *rapid.T) {
 	h := one(t, m.holds)
 	ttl := rapid.SampledFrom([]time.Duration{0, 50 * time.Millisecond, time.Second, time.Minute}).Draw(t, "ttl")
@@ -149,7 +147,6 @@ func (m *quorum) failed(s *quorumStep, h *part, what string) {
 	}
 }
 
-// release is a step.
 func (m *quorum) release(t *rapid.T) {
 	h := one(t, m.holds)
 	before := h.err(time.Now())
@@ -174,7 +171,6 @@ func (m *quorum) release(t *rapid.T) {
 	h.released, h.from = true, [nodes]time.Time{}
 }
 
-// resume is a step.
 func (m *quorum) resume(t *rapid.T) {
 	h := one(t, m.holds)
 	id := m.nextID()

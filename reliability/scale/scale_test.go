@@ -57,7 +57,6 @@ type acquired struct {
 	at, released time.Time // when its Acquire returned, and its Release was called
 }
 
-// result is the result of a run.
 type result struct {
 	plan
 	holds     []acquired

@@ -52,7 +52,7 @@ func TestTermination(t *testing.T) {
 	second.Stop(t, syscall.SIGTERM)
 }
 
-// An error that waiting cannot fix ends the program at once, and again after a pause.
+// An error that waiting cannot fix fails a turn at once, and the next one after a pause.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
