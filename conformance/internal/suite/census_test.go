@@ -29,7 +29,7 @@ func TestCensusSeesIdleConnection(t *testing.T) {
 	}
 }
 
-// The keys of other nodes are seen beside a node that is down.
+// The census has the keys of the live nodes beside the error of a dead one.
 func TestCensusSeesBesideDeadNode(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)

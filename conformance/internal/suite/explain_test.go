@@ -34,7 +34,7 @@ func TestFailureExplainsItself(t *testing.T) {
 	})
 }
 
-// A harness that ignores Target.Dial is told of it.
+// A case fails with advice if its harness ignores Target.Dial.
 func TestDialIsDemanded(t *testing.T) {
 	t.Parallel()
 	s := Suite{Dial: func(testing.TB, Target) (driver.Driver, error) { return nil, errors.New("connection refused") }}
