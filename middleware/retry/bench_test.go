@@ -66,10 +66,10 @@ func cycle(b *testing.B, l locker.Locker, name string, work int) {
 	}
 }
 
-// BenchmarkHandover measures a lock that goes from one goroutine to the next, one operation a turn,
-// over a server in memory. Each holds it for ten round trips, so that the next in line is refused
-// and waits. attempts/op is what a turn costs the server: one attempt that succeeds, and those of
-// the next in line meanwhile.
+// BenchmarkHandover passes a lock from goroutine to goroutine over a server in memory, one
+// operation a turn. Each holds it for ten round trips, so the next in line is refused and waits.
+// attempts/op counts the attempts of a turn: the one that succeeds, and the refused ones of the
+// next in line.
 func BenchmarkHandover(b *testing.B) {
 	for _, waiters := range []int{2, 16} {
 		b.Run(strconv.Itoa(waiters), func(b *testing.B) {

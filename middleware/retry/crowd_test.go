@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// TestReentryDuringAnOutage checks that an owner whose early attempts were granted before waits for
-// the policy while the server is away.
+// During an outage an owner waits for the policy, even if its early attempts succeeded before.
 func TestReentryDuringAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		r := newReentrant(s, "me")
@@ -34,8 +33,8 @@ func TestReentryDuringAnOutage(t *testing.T) {
 	})
 }
 
-// TestOneReaderTriesAfterAWriter checks that of the readers behind a writer of their process one
-// tries first, whether the writer got in or gave up.
+// Of the readers behind a writer of their process one tries first, whether the writer got in or
+// gave up.
 func TestOneReaderTriesAfterAWriter(t *testing.T) {
 	bubbles(t, map[string]bool{"it gives up": false, "it gets in": true}, func(t *testing.T, s *server, gets bool) {
 		h := s.hold()

@@ -25,7 +25,7 @@ var (
 
 func reply(text string) error { return &driver.ServerError{Text: text} }
 
-// After which errors an acquire tries again: by default, with FailFast, and in a Resume.
+// When an acquire tries again: by default, with FailFast, and in a Resume.
 func TestWhatIsRetried(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -100,7 +100,7 @@ func TestWhatIsRetried(t *testing.T) {
 	}
 }
 
-// Bad input and a ctx that has ended are refused before anything is sent.
+// Bad input and an ended ctx are refused before anything is sent.
 func TestRefusedArguments(t *testing.T) {
 	t.Parallel()
 	why := errors.New("shutting down")
@@ -157,7 +157,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// The Policy is called once for each request that has to wait. It is an error if it returns nil.
+// The Policy is called once for each request that waits. If it returns nil, the acquire fails.
 func TestPolicyPerRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true

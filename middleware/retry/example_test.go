@@ -68,13 +68,14 @@ func Example_maxWait() {
 	// Output: true true
 }
 
-// Under the ctx of a hold, the same lock cannot be acquired again: that would wait for itself.
+// Under the ctx of a hold, the same lock cannot be acquired again: the acquire would wait for
+// itself.
 func Example_nested() {
 	locks := locker.Chain(lockertest.New(), locker.Must(retry.New(retry.Config{})))
 	report := locker.Request{Name: "report"}
 
 	err := locker.Do(context.Background(), locks, report, func(ctx context.Context, _ *locker.Lock) error {
-		// Somewhere below, a function locks what its caller holds.
+		// Somewhere below, a function locks the same name.
 		return locker.Do(ctx, locks, report, func(context.Context, *locker.Lock) error { return nil })
 	})
 	fmt.Println(errors.Is(err, locker.ErrNested), errors.Is(err, locker.ErrNotAcquired))

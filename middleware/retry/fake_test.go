@@ -22,38 +22,38 @@ import (
 
 const (
 	name   = "job"
-	holder = "w7" // the owner that refusals name
+	holder = "w7" // the owner in refusals
 )
 
-// server is a Locker in memory, the driver of its channels, and a record of the requests. Its lease
-// ends only as a refusal says.
+// server is a Locker in memory, the driver of its channels, and a record of the requests. Its refusals
+// report the end of a lease, but it ends none.
 type server struct {
-	driver.Driver // nil: what it has of a driver are the channels
+	driver.Driver // nil: only the channels are implemented
 
 	start     time.Time
 	noPubSub  bool                                        // refusals name no channel
-	ordered   bool                                        // refusals say so
+	ordered   bool                                        // refusals have Ordered
 	reenters  bool                                        // an owner does not exclude itself
 	mute      bool                                        // releases are not published
 	unnamed   bool                                        // refusals name no owner
-	queue     bool                                        // refusals say so; a release wakes nobody whom its process wakes
-	fair      bool                                        // refusals say so
-	others    lease.Others                                // what releases reply
-	foreign   bool                                        // refusals say so
-	lease     time.Duration                               // what a refusal says of RetryAfter
-	jitter    time.Duration                               // what a refusal says of Jitter
+	queue     bool                                        // refusals have Queue; releases may serve their process
+	fair      bool                                        // refusals have Fair
+	others    lease.Others                                // replies of releases
+	foreign   bool                                        // refusals have Foreign
+	lease     time.Duration                               // RetryAfter of refusals
+	jitter    time.Duration                               // Jitter of refusals
 	latency   time.Duration                               // of an attempt
-	answer    func(attempt int, req locker.Request) error // comes before the lock is looked at; nil: it decides
-	refused   time.Duration                               // for which a refusal is under way
-	releasing func()                                      // is called by a release before it is executed
-	answering func() error                                // is called by a release after it is executed
-	ask       func(ctx context.Context, asking int) error // is called by Subscribe
+	answer    func(attempt int, req locker.Request) error // runs before the lock is checked; nil: the lock decides
+	refused   time.Duration                               // how long a refusal is under way
+	releasing func()                                      // runs in a release, before it is executed
+	answering func() error                                // runs in a release, after it is executed
+	ask       func(ctx context.Context, asking int) error // runs in Subscribe
 
 	mu       sync.Mutex
 	held     map[string]map[*hold]bool
 	attempts []attempt
 	inFlight map[string]int
-	most     map[string]int // attempts in flight at once, by name
+	most     map[string]int // most attempts in flight at once, by name
 	asked    []time.Duration
 	subs     map[*subscription]bool
 	released int
@@ -151,7 +151,6 @@ func (s *server) refusal(h *hold) error {
 	return fmt.Errorf("%w; %w", held, errHint)
 }
 
-// Do implements lease.Lease.
 func (h *hold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
 	case lease.OpRelease:
@@ -183,14 +182,14 @@ func (s *server) free(h *hold) {
 	}
 }
 
-// lose makes the server forget who holds the lock.
+// lose makes the server forget the holder.
 func (s *server) lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.held[name])
 }
 
-// hold acquires the lock for another process: waiters learn of its release from the server only.
+// hold acquires the lock for another process: only the server tells waiters of its release.
 func (s *server) hold() *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +214,7 @@ func (s *server) publish(channel string) {
 	}
 }
 
-// waits returns what the attempts said of their waiting, in order.
+// waits returns the lease.Waiting of each attempt, in order.
 func (s *server) waits() []lease.Waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,8 +259,7 @@ func constant(d time.Duration) func() backoff.BackOff {
 	return func() backoff.BackOff { return backoff.NewConstantBackOff(d) }
 }
 
-// tries returns the classic policy: a number of attempts after the first, with a constant pause
-// between them.
+// tries returns the classic policy: n attempts after the first, with a constant pause between them.
 func tries(d time.Duration, n uint64) func() backoff.BackOff {
 	return func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(d), n) }
 }
@@ -298,7 +296,7 @@ func wrap(t *testing.T, l locker.Locker, cfg retry.Config) locker.Locker {
 	return locker.Must(retry.New(cfg))(l)
 }
 
-// result is what an Acquire in another goroutine returned.
+// result is the outcome of an Acquire in another goroutine.
 type result struct {
 	lock *locker.Lock
 	err  error
@@ -306,8 +304,8 @@ type result struct {
 	done bool
 }
 
-// begin acquires in another goroutine and returns once that waits. The result may be read after
-// synctest.Wait.
+// begin acquires in another goroutine and returns once that goroutine waits. The result may be read
+// after synctest.Wait.
 func (s *server) begin(ctx context.Context, l locker.Locker, req locker.Request) *result {
 	r := &result{}
 	if req.Name == "" {
@@ -334,7 +332,7 @@ func (r *result) wantLock(t *testing.T, at time.Duration) {
 	}
 }
 
-// mustLock ends the test if Acquire has not returned a lock.
+// mustLock ends the test unless Acquire has returned a lock.
 func (r *result) mustLock(t *testing.T) {
 	t.Helper()
 	if r.lock == nil {

@@ -27,7 +27,7 @@ func TestGivingUp(t *testing.T) {
 		cfg     retry.Config
 		req     locker.Request
 		ctx     func(context.Context) (context.Context, context.CancelFunc)
-		answers []error // the last one stays
+		answers []error // the last one repeats
 		took    time.Duration
 		want    []error
 		wantNot []error
@@ -151,15 +151,15 @@ func timeout(d time.Duration) func(context.Context) (context.Context, context.Ca
 	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 }
 
-// The error of a wait whose last attempt ctx cut off: what was known before counts, unless there
-// was another error or a long silence.
+// The error of a wait whose last attempt ctx cut off: earlier knowledge counts, unless there was
+// another error or a long silence.
 func TestCutOff(t *testing.T) {
 	unknown := func(ctx context.Context, _ *server) error {
 		return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
 	}
 	type test struct {
 		known   bool // an attempt was refused before
-		cause   bool // MaxWait, which has a cause, in place of a deadline
+		cause   bool // MaxWait, with its cause, in place of a deadline
 		silent  bool // the attempt was under way for long
 		cut     func(ctx context.Context, s *server) error
 		want    []error
@@ -279,7 +279,8 @@ type sourced struct{ locker.Locker }
 
 func (sourced) Source() locktrace.Source { return locktrace.Source{Address: "192.0.2.7:6379"} }
 
-// The error of a waiter that never sent anything reports what its process knows about the name.
+// The error of a waiter without an attempt of its own reports what its process knows about the
+// name.
 func TestGivingUpInTheQueue(t *testing.T) {
 	refused := fmt.Errorf("%w; %w", &locker.ContentionError{Name: name, Owner: "w7", Left: 10 * time.Second, RetryAfter: 10 * time.Second}, errHint)
 	type test struct {

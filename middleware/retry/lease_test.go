@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A release in this process wakes the head of the queue without pub/sub, and so does a downgrade.
-// Everything else is passed to the strategy.
+// A release or a downgrade in this process wakes the head of the queue without pub/sub. Other
+// operations go to the strategy only.
 func TestLocalRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true
@@ -26,7 +26,7 @@ func TestLocalRelease(t *testing.T) {
 		}
 		check.Is(t, lock.Upgrade(t.Context()), errors.ErrUnsupported)
 		synctest.Wait()
-		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second}) // the conversion may have let somebody in
+		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second}) // the conversion may have let another in
 		elapse(time.Second)
 		check.OK(t, lock.Release(t.Context()))
 		second.wantLock(t, 2*time.Second)
@@ -34,7 +34,7 @@ func TestLocalRelease(t *testing.T) {
 	})
 }
 
-// The release of a lock that NoWait or Resume acquired wakes the head of the queue too.
+// The release of a lock from NoWait or Resume wakes the head of the queue too.
 func TestLocalReleaseOfWhatDidNotQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true

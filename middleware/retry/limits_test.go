@@ -72,8 +72,8 @@ func TestPanicsLeaveTheQueue(t *testing.T) {
 	})
 }
 
-// A driver that is not comparable breaks the contract of driver.NewChannel. The queue goes on
-// without the waiter that met it.
+// A driver that is not comparable breaks the contract of driver.NewChannel. Its waiter leaves, and
+// the queue goes on.
 func TestChannelThatCannotBeCompared(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		type uncomparable struct {
@@ -99,7 +99,7 @@ func TestChannelThatCannotBeCompared(t *testing.T) {
 	})
 }
 
-// Of ten thousand waiters on one name some leave at random. The others get their turn.
+// Of ten thousand waiters on one name some leave at random, and the others get their turn.
 func TestManyWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		const n = 10000
@@ -139,8 +139,8 @@ func TestManyWaiters(t *testing.T) {
 	})
 }
 
-// A waiter waits in its caller's goroutine, and its queue has a goroutine only while it subscribes.
-// The test does not run in parallel, because it would count the goroutines of others.
+// A waiter waits in its caller's goroutine; its queue has a goroutine only while it subscribes. The
+// test is not parallel: it would count the goroutines of others.
 func TestNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -167,7 +167,7 @@ func TestNoGoroutines(t *testing.T) {
 	})
 }
 
-// goroutines counts the goroutines that the package started.
+// goroutines counts the goroutines started by the package.
 func goroutines() int {
 	buf := make([]byte, 16<<20)
 	return bytes.Count(buf[:runtime.Stack(buf, true)], []byte("created by github.com/holdfast-go/holdfast/middleware/retry."))

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A release in this process between the first attempt of a request with an owner and its wait is
-// not missed.
+// A request with an owner does not miss a release in this process between its first attempt and its
+// wait.
 func TestOwnerHearsALocalRelease(t *testing.T) {
 	t.Parallel()
 	for _, owner := range []string{"", "me"} {

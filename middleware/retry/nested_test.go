@@ -26,8 +26,8 @@ func bounded() locker.Request {
 	return locker.Request{Name: nestedName, TTL: time.Hour, MaxWait: time.Minute}
 }
 
-// isNested checks that err refuses a nested acquire, with all that it matches, and that no time has
-// passed since start.
+// isNested checks that err refuses a nested acquire, with everything it matches, and took no time
+// since start.
 func isNested(t *testing.T, lock *locker.Lock, err error, start time.Time) {
 	t.Helper()
 	held, ok := errors.AsType[*locker.ContentionError](err)
@@ -39,11 +39,11 @@ func isNested(t *testing.T, lock *locker.Lock, err error, start time.Time) {
 	tookAtMost(t, start, 0)
 }
 
-// nestedIn is what a test does under a hold.
+// nestedIn is a test under a hold.
 type nestedIn struct {
 	*testing.T
 	server *lockertest.Locker
-	l      locker.Locker // that the hold is of
+	l      locker.Locker // the Locker of the hold
 	ctx    context.Context
 	lock   *locker.Lock
 }
@@ -65,8 +65,7 @@ func (t *nestedIn) refused(ctx context.Context, change func(*locker.Request)) {
 	isNested(t.T, lock, err, start)
 }
 
-// waits demands that an acquire under ctx waits for the hold, and gets the lock once that is
-// released.
+// waits demands that an acquire under ctx waits until the hold is released, and gets the lock.
 func (t *nestedIn) waits(ctx context.Context) {
 	t.Helper()
 	got := make(chan error)
@@ -82,8 +81,8 @@ func (t *nestedIn) waits(ctx context.Context) {
 func shared(req *locker.Request)    { req.Mode = locker.Shared }
 func exclusive(req *locker.Request) { req.Mode = locker.Exclusive }
 
-// An acquire under a ctx that carries a hold of the lock fails at once, wherever it would wait. One
-// that may succeed waits.
+// An acquire under a ctx with a hold of the lock fails at once if it could not succeed before the
+// release; otherwise it waits.
 func TestNested(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -236,8 +235,8 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// A reentrant lock is re-entered, also behind waiters. A request of another
-// owner under its ctx waits for its own call chain, and is refused.
+// A reentrant lock is re-entered, also behind waiters. Another owner's request under its ctx would
+// wait for its own call chain, and is refused.
 func TestNestedReentrant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

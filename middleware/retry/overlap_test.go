@@ -12,17 +12,17 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// The waiter to which a release leaves the lock does not wait for the answer. If its attempt came
-// before the release, it tries again when the release is answered. That does not begin another
-// turn.
+// After a release that leaves the lock to this process, the next waiter does not wait for the
+// answer. If its attempt came before the release, it tries again after the answer. No other turn
+// begins.
 func TestAttemptDuringARelease(t *testing.T) {
 	const trip, late = ms / 10, ms / 2
 	type test struct {
-		refused            time.Duration // for which a refusal is under way
-		executed, answered time.Duration // after the release was sent, and after that
+		refused            time.Duration // how long a refusal is under way
+		executed, answered time.Duration // after the sending, and after the execution
 		err                error
-		want               []time.Duration // the attempts, after the release was sent
-		free               bool            // the last one says that the lock is probably free
+		want               []time.Duration // the attempts, counted from the release's sending
+		free               bool            // the last attempt reports the lock as probably free
 	}
 	bubbles(t, map[string]test{
 		"after the release":                        {0, 0, late, nil, []time.Duration{0}, true},
@@ -40,7 +40,7 @@ func TestAttemptDuringARelease(t *testing.T) {
 		elapse(time.Second)
 		s.free(other)
 		check.Advance(2 * trip)
-		s.mute = true // nobody else is to try
+		s.mute = true // nobody else tries
 		before, sent := len(s.times()), time.Since(s.start)
 		s.refused = tt.refused
 		s.releasing = func() { elapse(tt.executed) }
@@ -61,7 +61,7 @@ func TestAttemptDuringARelease(t *testing.T) {
 	})
 }
 
-// An attempt that came before the release does not make the turn of its process longer.
+// An attempt before the release does not prolong the turn of its process.
 func TestTurnGoesOnAfterAnEarlyAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.latency = true, ms/100
@@ -89,8 +89,8 @@ func TestTurnGoesOnAfterAnEarlyAttempt(t *testing.T) {
 	})
 }
 
-// If the waiter that a release was to leave the lock to gives up between its attempt and the
-// answer, the first waiter at the server is woken.
+// If the next waiter gives up between its attempt and the answer to the release, the first waiter
+// at the server is woken.
 func TestEarlyAttemptIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.latency = true, ms/100
@@ -119,8 +119,8 @@ func TestEarlyAttemptIsGivenUp(t *testing.T) {
 	})
 }
 
-// The same if the attempt was sent before the release, and its refusal comes after the answer to
-// the release: a waiter with an owner tries as soon as it leads.
+// The same for an attempt sent before the release and refused after the answer: a waiter with an
+// owner tries as soon as it leads.
 func TestAttemptFromBeforeTheReleaseIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.latency = true, ms/100
@@ -145,8 +145,8 @@ func TestAttemptFromBeforeTheReleaseIsGivenUp(t *testing.T) {
 	})
 }
 
-// The same if the waiter has not tried yet, and a reader of its process, which did not queue, holds the
-// lock meanwhile: others may read beside it.
+// The same if the waiter has not tried yet, and a reader of its process holds the lock meanwhile,
+// outside the queue: others may read beside it.
 func TestGivesUpBesideAReaderOutsideTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.latency = true, ms/100
@@ -173,8 +173,8 @@ func TestGivesUpBesideAReaderOutsideTheQueue(t *testing.T) {
 	})
 }
 
-// The answer to a release comes after a message of it, by which the next waiter has acquired the lock:
-// the one after that makes no attempt at a lock that its own process holds.
+// A release is answered after its message, by which the next waiter acquired the lock: the
+// following waiter makes no attempt while its own process holds the lock.
 func TestLateAnswerToARelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.latency, s.lease = true, ms/10, time.Hour

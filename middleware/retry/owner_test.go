@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// reentrant is a reentrant strategy. Its lock is held by owner unless that is "".
+// reentrant is a reentrant strategy. owner holds its lock; "": nobody.
 type reentrant struct {
 	*server
 
 	state sync.Mutex
 	owner string
-	down  error // the answer to everything; nil: the server answers
+	down  error // the error of every call; nil: the server answers
 }
 
 func (r *reentrant) set(owner string, down error) {
@@ -30,10 +30,9 @@ func (r *reentrant) set(owner string, down error) {
 	r.owner, r.down = owner, down
 }
 
-// Reenters implements lease.Reentrant.
 func (*reentrant) Reenters() bool { return true }
 
-// reentering is a Locker that reports that it is reentrant.
+// reentering is a Locker that reports itself as reentrant.
 type reentering struct{ locker.Locker }
 
 func (reentering) Reenters() bool { return true }
@@ -55,8 +54,7 @@ func newReentrant(s *server, owner string) *reentrant {
 	return r
 }
 
-// A nested acquire that got an error tries again as soon as the server says that its owner holds the
-// lock.
+// After an error, a nested acquire tries again as soon as the server names its owner as the holder.
 func TestOwnerAsksUntilItIsAnswered(t *testing.T) {
 	t.Parallel()
 	for what, err := range map[string]error{
@@ -85,8 +83,8 @@ func TestOwnerAsksUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-// An owner may acquire the lock while another request of it waits. That one learns of it from the
-// refusals of those ahead, or from the acquire in this process, and does not stay behind them.
+// An owner may acquire the lock while another request of it waits. The waiting request learns of it
+// from refusals of those ahead, or from the acquire in this process, and overtakes them.
 func TestOwnerComesToHold(t *testing.T) {
 	type test struct {
 		how func(t *testing.T, s *server, l locker.Locker, r *reentrant)
@@ -139,8 +137,8 @@ func TestOwnerHoldsElsewhere(t *testing.T) {
 	})
 }
 
-// Only requests of the owner that holds the lock try before their turn, and in an outage the first
-// waiter asks for them.
+// Only the holder's own requests try before their turn. In an outage the first waiter asks for
+// them.
 func TestEarlyAttemptsAreFew(t *testing.T) {
 	const n = 2000
 	type test struct {
@@ -176,8 +174,8 @@ func TestEarlyAttemptsAreFew(t *testing.T) {
 	})
 }
 
-// If the attempts of the owner that holds the lock fail, though the first waiter is answered, each makes at
-// most three in the time of the policy's pause: one for each answer to the first waiter.
+// If the holder's own attempts fail while the first waiter is answered, each request makes at most
+// three within the policy's pause: one for each answer to the first waiter.
 func TestEarlyErrorsArePaced(t *testing.T) {
 	bubbles(t, map[string]int{"one": 1, "a hundred": 100}, func(t *testing.T, s *server, n int) {
 		r := newReentrant(s, "me")
@@ -203,7 +201,7 @@ func TestEarlyErrorsArePaced(t *testing.T) {
 	})
 }
 
-// Many concurrent re-entries are not made one after the other.
+// Many concurrent re-entries do not run one after the other.
 func TestManyEnterAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		r := newReentrant(s, "me")
@@ -229,8 +227,8 @@ func TestManyEnterAgain(t *testing.T) {
 	})
 }
 
-// TestOwnerIsNotRefusedByItself checks that an attempt that got no answer does not end as "held by
-// another" because another request of the same owner acquired the lock meanwhile.
+// An unanswered attempt does not end as "held by another" after another request of its owner has
+// acquired the lock.
 func TestOwnerIsNotRefusedByItself(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		r := newReentrant(s, "me")
@@ -249,8 +247,8 @@ func TestOwnerIsNotRefusedByItself(t *testing.T) {
 	})
 }
 
-// TestOwnerIsNotRefusedBehindItself checks that a request does not end as "held by another" because
-// another one of its own owner is ahead, which may have acquired the lock.
+// A request does not end as "held by another" behind another request of its own owner: that one may
+// have acquired the lock.
 func TestOwnerIsNotRefusedBehindItself(t *testing.T) {
 	bubbles(t, map[string]string{"me": "me", "rival": "rival"}, func(t *testing.T, s *server, ahead string) {
 		l := wrap(t, reentering{locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
@@ -267,9 +265,8 @@ func TestOwnerIsNotRefusedBehindItself(t *testing.T) {
 	})
 }
 
-// TestOwnerIsNotRefusedByItsRelease checks that a request does not end as "held by another" because another
-// hold of its owner was released: its own attempts, of unknown outcome, may have acquired the lock beside
-// that.
+// A request does not end as "held by another" after another hold of its owner was released: its own
+// attempts, of unknown outcome, may have acquired the lock beside it.
 func TestOwnerIsNotRefusedByItsRelease(t *testing.T) {
 	bubbles(t, map[string]int{"one attempt": 1, "two attempts": 2}, func(t *testing.T, s *server, attempts int) {
 		r, sent, silent := newReentrant(s, "me"), 0, false
@@ -299,8 +296,8 @@ func TestOwnerIsNotRefusedByItsRelease(t *testing.T) {
 	})
 }
 
-// TestOwnerDoesNotPassTheQueue checks that an owner that has released the lock does not acquire it again
-// ahead of a waiter that refusals told of that owner.
+// An owner that has released the lock does not acquire it again ahead of a waiter, even if refusals
+// named that owner to the waiter.
 func TestOwnerDoesNotPassTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub, s.latency = true, ms

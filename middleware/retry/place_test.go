@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A waiter that comes while the process gives up its place tries again once that is done: the place
-// that was given up may be its own.
+// A waiter that comes while the process gives up its place tries again afterwards: the place may be
+// its own.
 func TestWaiterThatComesWhileThePlaceIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.lease = true, time.Hour
@@ -42,12 +42,12 @@ func TestWaiterThatComesWhileThePlaceIsGivenUp(t *testing.T) {
 	})
 }
 
-// leaving is a Locker whose server takes its time to remove a place.
+// leaving is a Locker with a server slow to remove a place.
 type leaving struct{ *server }
 
 func (l leaving) Leave(_, _ string, left func()) { time.AfterFunc(100*ms, left) }
 
-// A waiter that comes while the place of one that gave up is removed tries again once that is done.
+// A waiter that comes during the removal of an earlier waiter's place tries again afterwards.
 func TestWaiterThatComesWhileAPlaceIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.fair, s.lease = true, true, time.Hour
@@ -68,7 +68,7 @@ func TestWaiterThatComesWhileAPlaceIsRemoved(t *testing.T) {
 	})
 }
 
-// leavers is a Locker that records who leaves.
+// leavers is a Locker that records the leaving waiters.
 type leavers struct {
 	*server
 	ids *[]string
@@ -101,8 +101,8 @@ func TestReadersThatLeaveAfterARelease(t *testing.T) {
 	})
 }
 
-// Once the last reader of a process has given up, the process does not listen for the readers' wake-up:
-// the server would count it as one of them.
+// Once the last reader of a process has given up, the process stops listening for the readers'
+// wake-up: the server would count it as a reader.
 func TestReaderThatGivesUpDoesNotListen(t *testing.T) {
 	bubbles(t, map[string]bool{"subscribed": false, "subscribing": true}, func(t *testing.T, s *server, slow bool) {
 		s.queue, s.fair, s.ordered = true, true, true
@@ -150,7 +150,7 @@ func TestPlaceOfAnAttemptThatIsCutOff(t *testing.T) {
 	})
 }
 
-// An attempt does not say that the process has no place if a waiter that gave up may have left one.
+// An attempt does not report the process as without a place if an earlier waiter may have left one.
 func TestPlaceOfAWaiterThatGaveUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.others = true, lease.OthersNone

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// Contract 13: first in, first out, whether the lock is released by another process or by this one.
+// Contract 13: first in, first out, whether another process or this one releases.
 func TestFirstInFirstOut(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		const n = 10
@@ -41,7 +41,7 @@ func TestFirstInFirstOut(t *testing.T) {
 	})
 }
 
-// 64 goroutines acquire one lock again and again: one attempt is in flight at a time, and no one
+// 64 goroutines acquire one lock again and again: one attempt is in flight at a time, and nobody
 // waits for more than one turn of each of the others.
 func TestFairness(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
@@ -77,7 +77,7 @@ func TestFairness(t *testing.T) {
 	})
 }
 
-// Names do not wait for each other, and neither do Lockers that one Middleware wraps.
+// Names do not wait for each other, nor do Lockers wrapped by one Middleware.
 func TestQueuesApart(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		other := newServer()
@@ -92,9 +92,9 @@ func TestQueuesApart(t *testing.T) {
 	})
 }
 
-// A shared waiter at the head of the queue asks for all shared ones up to the first exclusive one,
-// and they enter once it has. A later one stays behind the exclusive one. If the exclusive one
-// gives up, those behind it join the others.
+// A shared waiter at the head asks for all shared ones up to the first exclusive one; they enter
+// after it. A later shared waiter stays behind the exclusive one, and joins the others if that
+// gives up.
 func TestSharedHead(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T, s *server, l locker.Locker, note string, mode locker.Mode) *result {
@@ -161,7 +161,7 @@ func TestSharedHead(t *testing.T) {
 			r1 := s.begin(ctx, l, locker.Request{Mode: locker.Shared})
 			r2 := begin(t, s, l, "r2", locker.Shared)
 			s.free(h)
-			cancel() // the one who may have taken the wake-up out
+			cancel() // its caller may have taken the wake-up out
 			synctest.Wait()
 			r2.wantLock(t, 0)
 			if r1.err == nil && r1.lock == nil {
@@ -171,7 +171,7 @@ func TestSharedHead(t *testing.T) {
 	})
 }
 
-// A writer that gives up behind a reader changes nothing for that one, whose attempt is in flight.
+// A writer that gives up behind a reader does not disturb the reader's attempt in flight.
 func TestWriterBehindReaderGivesUp(t *testing.T) {
 	bubbles(t, map[string]bool{"in one line": false, "in two lines": true}, func(t *testing.T, s *server, ordered bool) {
 		s.ordered, s.noPubSub = ordered, true
@@ -189,12 +189,12 @@ func TestWriterBehindReaderGivesUp(t *testing.T) {
 	})
 }
 
-// Once a refusal says that the strategy orders the modes, the first waiter of the other mode leads too,
-// and tries at once. It does not depend on the one ahead, which may give up.
+// Once a refusal has Ordered, the first waiter of the other mode leads too, and tries at once. It
+// does not depend on the waiter ahead, which may give up.
 func TestOrderOfModesIsLearnt(t *testing.T) {
 	type test struct {
 		first, second locker.Mode
-		name          string // of the queue whose refusal says so
+		name          string // of the queue with that refusal
 	}
 	bubbles(t, map[string]test{
 		"a writer behind a reader":                     {locker.Shared, locker.Exclusive, name},
@@ -225,7 +225,8 @@ func TestOrderOfModesIsLearnt(t *testing.T) {
 	})
 }
 
-// A woken waiter that gives up passes the wake-up on, whichever of the two it notices first.
+// A woken waiter that gives up passes the wake-up on, whether it notices the wake-up or the end of
+// its ctx first.
 func TestWakeUpPassedOn(t *testing.T) {
 	t.Parallel()
 	for range 20 {
@@ -248,14 +249,14 @@ func TestWakeUpPassedOn(t *testing.T) {
 	}
 }
 
-// In a queue behind a head whose attempt hangs, a waiter that gives up leaves at once. When the
-// head leaves, the next one tries.
+// Behind a head with a hanging attempt, a waiter that gives up leaves at once. When the head
+// leaves, the next one tries.
 func TestHeadThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		free := make(chan struct{})
 		s.answer = func(n int, _ locker.Request) error {
 			if n == 0 {
-				<-free // it does not obey its ctx either
+				<-free // it ignores its ctx too
 				return errors.New("at last")
 			}
 			return nil
@@ -278,8 +279,8 @@ func TestHeadThatHangs(t *testing.T) {
 	})
 }
 
-// A nested acquire must not wait behind waiters for the lock that its owner holds: if the strategy is
-// reentrant, its first attempt comes before the queue.
+// With a reentrant strategy, a nested acquire tries before it queues: it must not wait behind
+// waiters for its owner's lock.
 func TestOwnerTriesFirst(t *testing.T) {
 	t.Parallel()
 	own := func(ctx context.Context) (context.Context, locker.Request) { return ctx, locker.Request{Owner: holder} }

@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// overRedis runs f in fake time with processes that lock on one server: each has a client and
-// queues of its own.
+// overRedis runs f in fake time with processes on one server, each with a client and queues of its
+// own.
 func overRedis(t *testing.T, f func(t *testing.T, m *memredis.Server, process func(retry.Config) locker.Locker)) {
 	t.Helper()
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestProcessesOverRedis(t *testing.T) {
 	})
 }
 
-// The error of a waiter that gives up says who holds the lock, and not that it should have waited.
+// The error of a waiter that gives up names the holder, and does not recommend middleware/retry.
 func TestGivingUpOverRedis(t *testing.T) {
 	overRedis(t, func(t *testing.T, _ *memredis.Server, process func(retry.Config) locker.Locker) {
 		held := locker.Must(process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, Owner: "worker-2", Note: "nightly"}))
@@ -116,7 +116,7 @@ func TestGivingUpOverRedis(t *testing.T) {
 	})
 }
 
-// A waiter that cannot have a place at the server polls: no release wakes it.
+// A waiter without a place at the server polls: no release wakes it.
 func TestNoPlaceOverRedis(t *testing.T) {
 	overRedis(t, func(t *testing.T, m *memredis.Server, process func(retry.Config) locker.Locker) {
 		check.OK(t, m.Set("{"+name+"}:waiters", "no queue"))
@@ -129,8 +129,8 @@ func TestNoPlaceOverRedis(t *testing.T) {
 	})
 }
 
-// A waiter with a place at the server sends a command in 2 s at most. If the holder is another
-// library's, it polls by the policy, and finds out soon that the key is gone.
+// A waiter with a place at the server sends at most one command in 2 s. If the holder is another
+// library's, it polls by the policy, and soon finds the key gone.
 func TestPollingOverRedis(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {
@@ -145,7 +145,7 @@ func TestPollingOverRedis(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			overRedis(t, func(t *testing.T, m *memredis.Server, process func(retry.Config) locker.Locker) {
 				var commands atomic.Int32
-				conn, err := m.Dial() // which starts the server
+				conn, err := m.Dial() // starts the server
 				check.OK(t, errors.Join(err, conn.Close()))
 				m.Server().SetPreHook(func(_ *miniserver.Peer, command string, _ ...string) bool {
 					if command == "EVALSHA" {
@@ -171,7 +171,7 @@ func TestPollingOverRedis(t *testing.T) {
 					acquired <- err
 				}()
 				elapse(time.Second)
-				commands.Store(0) // the first attempts, and that after the subscription
+				commands.Store(0) // the first attempts, and the one after the subscription
 				elapse(watched)
 				if n := commands.Load(); tt.rarely != (n <= 10) {
 					t.Errorf("%d attempts in %v", n, watched)
@@ -186,7 +186,7 @@ func TestPollingOverRedis(t *testing.T) {
 	}
 }
 
-// A waiter that polls a free lock, which is kept for another, is not told that a lease ended.
+// A waiter that polls a free lock, kept for another, gets no report of a lease's end.
 func TestPollOfAKeptLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -81,7 +81,7 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// For how long a queue says at 10 s that no attempt was answered.
+// For how long a queue reports at 10 s that no attempt was answered.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	const begin, cutOff, answered, refused = "begin", "cut off", "answered", "refused"
@@ -177,7 +177,7 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
-// Whose outcome a waiter reports: its own, the queue's, or neither.
+// Which outcome a waiter reports: its own, the queue's, or neither.
 func TestLatest(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -222,7 +222,7 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// Whom a release leaves the lock to, and until when leaders keep quiet, by the age of a turn.
+// For whom a release leaves the lock, and until when leaders pause, by the age of a turn.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -266,7 +266,7 @@ func TestHistoryReport(t *testing.T) {
 		name             string
 		attempts         []error
 		o                outcome
-		unknown, notSent bool // what is matched
+		unknown, notSent bool // the matched errors
 	}{
 		{"unknown", []error{unknown}, own(unknown), true, false},
 		{"unknown, the last send never left", []error{both}, own(both), true, false},

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// Contract 14: the first try of AcquireAll does not pass a request of this process that waits for one
-// of the names, unless the call does not wait.
+// Contract 14: the first try of AcquireAll passes no waiter of this process for one of the names,
+// unless the call does not wait.
 func TestSeveralPassNobody(t *testing.T) {
 	bubbles(t, map[string]bool{"the call waits": false, "it does not wait": true}, func(t *testing.T, s *server, noWait bool) {
 		l := wrap(t, s, retry.Config{})

@@ -31,8 +31,7 @@ func (d *silencing) Eval(ctx context.Context, s *driver.Script, keys, args []str
 	return d.Driver.Eval(ctx, s, keys, args)
 }
 
-// A waiter behind one whose server has been silent for a second reports an outage, also through
-// Try.
+// A waiter behind a second of the server's silence reports an outage, also through Try.
 func TestWaitingBehindASilentServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,6 +59,6 @@ func TestWaitingBehindASilentServer(t *testing.T) {
 		cancel()
 		check.Is(t, <-leader, context.Canceled)
 		check.OK(t, held.Release(t.Context()))
-		elapse(time.Minute) // what is cleaned up behind ends
+		elapse(time.Minute) // the clean-up ends
 	})
 }

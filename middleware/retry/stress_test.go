@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// Readers and writers in real time and in parallel, many of which give up at any instant: no one
-// holds beside a writer, no one is forgotten in a queue, and nothing is left behind.
+// Readers and writers in real time and in parallel, many of them giving up at any instant: nobody
+// holds beside a writer, nobody is forgotten in a queue, and nothing stays behind.
 func TestGivingUpAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	for name, ordered := range map[string]bool{"in one line": false, "in two lines": true} {
@@ -31,7 +31,7 @@ func TestGivingUpAtAnyInstant(t *testing.T) {
 func giveUpAtAnyInstant(t *testing.T, s *server) {
 	t.Helper()
 	l := wrap(t, s, retry.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // far beyond what it takes
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // far beyond the time needed
 	defer cancel()
 	var wg sync.WaitGroup
 	var readers, writers, acquired, gaveUp atomic.Int64
@@ -58,7 +58,7 @@ func giveUpAtAnyInstant(t *testing.T, s *server) {
 						t.Errorf("%d %v are in, and %d others", n, req.Mode, others.Load())
 					}
 					if rand.N(50) == 0 {
-						<-time.After(2 * time.Millisecond) // longer than any MaxWait, so that some do give up
+						<-time.After(2 * time.Millisecond) // longer than any MaxWait, so some give up
 					}
 					return nil
 				})

@@ -20,13 +20,13 @@ func hang(ctx context.Context, _ int) error {
 	return ctx.Err()
 }
 
-// late returns a subscribe that takes d, whatever its ctx says.
+// late returns a subscribe that takes d and ignores its ctx.
 func late(d time.Duration) func(context.Context, int) error {
 	return func(context.Context, int) error { elapse(d); return nil }
 }
 
-// A queue subscribes again, at most once a second, if the failure may be temporary, and never if it
-// is permanent.
+// After a temporary failure a queue subscribes again, at most once a second; after a permanent one
+// never.
 func TestSubscribingAgain(t *testing.T) {
 	refused := &driver.ServerError{Text: "NOPERM no channels for you"}
 	type test struct {
@@ -59,8 +59,7 @@ func TestSubscribingAgain(t *testing.T) {
 	})
 }
 
-// One subscription serves a queue for as long as it has waiters, and no longer, whichever waiter is
-// its head.
+// One subscription serves a queue while it has waiters, whichever waiter is its head.
 func TestOneSubscriptionForAQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
@@ -87,8 +86,8 @@ func TestOneSubscriptionForAQueue(t *testing.T) {
 	})
 }
 
-// If the waiter that subscribes leaves before the reply, the others get the subscription. If the
-// last waiter leaves, no one does.
+// If the subscribing waiter leaves before the reply, the others get the subscription. If the last
+// waiter leaves, nobody does.
 func TestLeavingWhileSubscribing(t *testing.T) {
 	t.Parallel()
 	t.Run("others stay", func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// log keeps what a Trace reports.
+// log keeps the reports of a Trace.
 type log struct {
 	mu     sync.Mutex
 	events []string

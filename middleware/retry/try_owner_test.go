@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// TestTryBehindItsOwnOwner checks that Try returns false, and no error, where the requests of one
-// owner contend for a lock that is not reentrant, with or without time for an attempt of their own.
+// Try returns false and no error while the requests of one owner contend for a lock that is not
+// reentrant, with or without time for an attempt of their own.
 func TestTryBehindItsOwnOwner(t *testing.T) {
 	bubbles(t, map[string]time.Duration{"held all the time": time.Minute, "held in turn": 20 * ms}, tryBehindItsOwnOwner)
 }

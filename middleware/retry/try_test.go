@@ -12,8 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// TestTryAgainstItsOwnProcess checks that Try returns false, and no error, where others of the
-// process hold the lock all the time.
+// Try returns false and no error while others of the process hold the lock all the time.
 func TestTryAgainstItsOwnProcess(t *testing.T) {
 	overRedis(t, func(t *testing.T, _ *memredis.Server, process func(retry.Config) locker.Locker) {
 		l := process(retry.Config{})

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A release within 3 ms of the acquire that began the turn of a process leaves the lock to its next
-// waiter, and the first release after that does not. The next acquire begins another turn. A strict
+// A release within 3 ms of the acquire that began its process's turn leaves the lock to the next
+// waiter here. The first later release does not; the next acquire begins another turn. A strict
 // order has no turns.
 func TestTurnOfAProcess(t *testing.T) {
 	type test struct {
@@ -25,8 +25,8 @@ func TestTurnOfAProcess(t *testing.T) {
 		want []lease.Next
 	}
 	bubbles(t, map[string]test{
-		// Until about 0, 2 and 4 ms after the turn began; then a new one, whose last waiter is
-		// alone.
+		// Until about 0, 2 and 4 ms after the turn's begin; then a new turn, with a lone last
+		// waiter.
 		"turns":          {false, []lease.Next{lease.NextOwn, lease.NextOwn, lease.NextFirst, lease.NextOwn, lease.NextFirst}},
 		"a strict order": {true, slices.Repeat([]lease.Next{lease.NextFirst}, 5)},
 	}, func(t *testing.T, s *server, tt test) {
@@ -64,9 +64,9 @@ func use(ctx context.Context, l locker.Locker, d time.Duration) error {
 	return err
 }
 
-// A request of the owner that holds the lock tries before its turn in the queue. That makes a turn of its
-// process no longer: a refusal of such an attempt begins no other turn, and neither does one that
-// acquires the lock, as a re-entry does.
+// The holder's own request tries before its turn in the queue. That prolongs no turn of its
+// process, and begins none: neither if it is refused, nor if it acquires the lock, as a re-entry
+// does.
 func TestEarlyAttemptsBeginNoTurn(t *testing.T) {
 	bubbles(t, map[string]bool{"refused": false, "granted": true}, func(t *testing.T, s *server, granted bool) {
 		s.queue, s.latency, s.refused = true, ms/10, ms/20
@@ -99,7 +99,7 @@ func TestEarlyAttemptsBeginNoTurn(t *testing.T) {
 	})
 }
 
-// After its first millisecond, a turn is for those who waited when it began.
+// After its first millisecond, a turn serves only waiters from its beginning.
 func TestTurnServesThoseWhoWaited(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.latency = true, ms/100
@@ -121,9 +121,9 @@ func TestTurnServesThoseWhoWaited(t *testing.T) {
 	})
 }
 
-// After a release, the next attempt comes at once, and says that the lock is free, if the release
-// left the lock to this process or found that nobody else waits. If it woke another process, the
-// attempt comes after a millisecond.
+// If a release left the lock to this process or found no other waiter, the next attempt comes at
+// once and reports the lock as free. If the release woke another process, the attempt comes a
+// millisecond later.
 func TestAttemptAfterARelease(t *testing.T) {
 	type test struct {
 		fair   bool
@@ -160,7 +160,7 @@ func TestAttemptAfterARelease(t *testing.T) {
 	})
 }
 
-// An attempt that waits says for whom: the ID is that of the process, and a subscription is known.
+// A waiting attempt carries the ID of the process, and whether it has a subscription.
 func TestWaitingOfAttempts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue = true
@@ -180,8 +180,8 @@ func TestWaitingOfAttempts(t *testing.T) {
 	})
 }
 
-// A waiter with a place at the server, which listens, polls when the refusal says so. It polls by
-// the policy if there is one, if it cannot listen, or if the holder is another library's.
+// A listening waiter with a place at the server polls by the refusal's RetryAfter. It polls by the
+// policy if one is set, if it cannot listen, or if the holder is another library's.
 func TestPolling(t *testing.T) {
 	type test struct {
 		prepare func(s *server)
@@ -210,7 +210,7 @@ func TestPolling(t *testing.T) {
 	})
 }
 
-// If the waiter that a release left the lock to gives up, the first waiter at the server is woken.
+// If the waiter chosen by a release gives up, the first waiter at the server is woken.
 func TestKeptLockIsPassedOn(t *testing.T) {
 	bubbles(t, map[string]bool{"during the release": true, "after it": false}, func(t *testing.T, s *server, during bool) {
 		s.queue = true
@@ -244,8 +244,8 @@ func TestKeptLockIsPassedOn(t *testing.T) {
 	})
 }
 
-// A process that acquires a contended lock again and again subscribes once, and its first attempt
-// has the place. After a waiter that gave up, nothing is kept.
+// A process that acquires a contended lock again and again subscribes once, and has the place with
+// its first attempt. A waiter that gives up leaves nothing behind.
 func TestSubscriptionIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.lease = true, 2*time.Second
@@ -285,8 +285,8 @@ func TestNewLeaderHasNoPlace(t *testing.T) {
 	})
 }
 
-// In a strict order the first attempt that succeeds passes its place on to the next waiter, which
-// then makes no attempt before the release. If that one gives up, the release gives up the place.
+// In a strict order the first successful attempt passes its place to the next waiter, which then
+// makes no attempt before the release. If that waiter gives up, the release gives up the place.
 func TestPlaceIsPassedOn(t *testing.T) {
 	bubbles(t, map[string]bool{"the next one waits": false, "it gives up": true}, func(t *testing.T, s *server, givesUp bool) {
 		s.queue, s.fair, s.others = true, true, lease.OthersNone
@@ -322,8 +322,8 @@ func TestPlaceIsPassedOn(t *testing.T) {
 	})
 }
 
-// An acquire that has waited before it comes to retry has a place at the server from its first
-// attempt on, by the time when it began to wait: so it passes nobody that a release has woken.
+// An acquire that waited before it came to retry has a place at the server from its first attempt,
+// dated from the begin of its wait: it passes no waiter woken by a release.
 func TestWaitedBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l, since := wrap(t, s, retry.Config{}), time.Now().Add(-time.Minute)

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A client whose own timer fires before the ctx ends is not an outage for the waiters behind it,
-// which do not have to wait for the ctx either.
+// If a client's own timer fires before the ctx ends, the waiters behind it neither see an outage
+// nor wait for the ctx.
 func TestClientNoticesDeadlineFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -41,8 +41,7 @@ func TestClientNoticesDeadlineFirst(t *testing.T) {
 	})
 }
 
-// A request's own attempt with an unknown outcome stays that, whatever others in the process find
-// out.
+// A request's own unknown outcome stays unknown, whatever others in the process find out.
 func TestOwnUnknownOutcome(t *testing.T) {
 	dial := errors.New("connection refused")
 	type test struct {
@@ -91,7 +90,7 @@ func TestOwnUnknownOutcome(t *testing.T) {
 
 var errSilent = errors.New("no answer")
 
-// A driver that is closed between two attempts says nothing about the first.
+// A driver closed between two attempts proves nothing about the first.
 func TestClosedAfterUnknownOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.answer = func(n int, _ locker.Request) error { return []error{errUnknown, driver.ErrClosed}[n] }
@@ -100,8 +99,8 @@ func TestClosedAfterUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A caller that gets no reply within its short deadline is not an outage for one that waits for the
-// end of a lease. Many such callers in a row are none either: no reply was due.
+// A caller without a reply within its short deadline is not an outage for a waiter for a lease's
+// end. Many such callers in a row are none either: no reply was due.
 func TestImpatientCallers(t *testing.T) {
 	bubbles(t, map[string]int{"1": 1, "100": 100}, func(t *testing.T, s *server, callers int) {
 		s.noPubSub, s.latency, s.lease = true, 30*ms, time.Minute
@@ -122,8 +121,7 @@ func TestImpatientCallers(t *testing.T) {
 	})
 }
 
-// A server that stops answering is an outage after a second, also if no single attempt lasts that
-// long.
+// A server silent for a second is an outage, even if no single attempt lasts that long.
 func TestSilenceBehindSuccessiveLeaders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true
@@ -150,8 +148,8 @@ func TestSilenceBehindSuccessiveLeaders(t *testing.T) {
 	})
 }
 
-// TestSilenceOfAnAttemptBegunBefore checks that an attempt that gets no answer is an outage for
-// those behind it, also if another attempt was answered after it began.
+// An unanswered attempt is an outage for the waiters behind it, even if another attempt was
+// answered after it began.
 func TestSilenceOfAnAttemptBegunBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true

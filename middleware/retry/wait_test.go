@@ -25,8 +25,8 @@ func TestWhenTheHeadTries(t *testing.T) {
 		prepare func(s *server)
 		policy  func() backoff.BackOff
 		freeAt  time.Duration
-		events  func(s *server, l locker.Locker) // what else happens, in a goroutine of its own
-		want    []time.Duration                  // attempts, the last of which succeeds
+		events  func(s *server, l locker.Locker) // other events, in a goroutine of their own
+		want    []time.Duration                  // attempts; the last one succeeds
 	}
 	bubbles(t, map[string]test{
 		"release heard of": {
@@ -138,7 +138,7 @@ func TestDefaultPolicy(t *testing.T) {
 	})
 }
 
-// Wake-ups before an attempt is sent are answered by that attempt, and cause no other.
+// A wake-up before an attempt is sent is answered by that attempt, and causes no other.
 func TestHeardBeforeTheAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
@@ -163,7 +163,7 @@ func TestHeardBeforeTheAttempt(t *testing.T) {
 	})
 }
 
-// A wake-up that one leader takes before its attempt is passed to the other, whose attempt is in
+// A wake-up taken by one leader before its attempt is passed to the other, whose attempt is in
 // flight.
 func TestHeardForTheOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
@@ -267,8 +267,7 @@ func TestRefusalsAskForJitter(t *testing.T) {
 	})
 }
 
-// A poll of a held lock that ctx would cut off is not sent: it could only lead to an unknown
-// outcome.
+// A poll of a held lock is not sent if ctx would cut it off: only an unknown outcome could result.
 func TestNoPollThatWouldBeCutOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.latency = 100 * ms
