@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// lasting is a Locker without a server, whose lease lasts for an hour.
+// lasting is a Locker without a server; its leases last for an hour.
 type lasting struct{}
 
 func (l lasting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -43,8 +43,7 @@ func BenchmarkHandOver(b *testing.B) {
 	}
 }
 
-// BenchmarkFree measures an acquire and a release of a lock for which nobody waits, without a
-// server.
+// BenchmarkFree measures an acquire and a release of an uncontended lock, without a server.
 func BenchmarkFree(b *testing.B) {
 	b.ReportAllocs()
 	l := handingOver(lasting{}, time.Hour)

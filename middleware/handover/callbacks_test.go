@@ -41,8 +41,8 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// A callback that blocks delays its own acquisition, and nothing else: no release, and no other
-// name. One that acquires the same lock is refused or waits as it would without hand-overs.
+// A blocked callback delays its own acquisition only: no release, and no other name. An acquire of
+// the same lock in it is refused or waits as without hand-overs.
 func TestBlockedCallbacks(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.l = handingOver(lockertest.New(), time.Hour)
@@ -60,7 +60,7 @@ func TestBlockedCallbacks(t *testing.T) {
 	})
 }
 
-// Callbacks may acquire the same lock: it is refused to them while their caller has it.
+// A callback that acquires the same lock is refused while its caller has it.
 func TestCallbacksThatAcquire(t *testing.T) {
 	inProcess(t, func(p process) {
 		acquire := func() error {
@@ -83,7 +83,7 @@ func TestCallbacksThatAcquire(t *testing.T) {
 	})
 }
 
-// A Lease that panics while it reserves tokens leaves no hold behind: the release is sent.
+// If a Lease panics while it reserves tokens, no hold stays behind: the release is sent.
 func TestPanicWhileTokensAreReserved(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.s.fail = func(kind lease.OpKind) error {

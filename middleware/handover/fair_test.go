@@ -52,7 +52,7 @@ func TestDistantProcess(t *testing.T) {
 	}
 }
 
-// worked is what the goroutines of a process did.
+// worked counts the acquisitions of a process's goroutines.
 type worked struct {
 	all     sync.WaitGroup
 	mu      sync.Mutex
@@ -82,7 +82,7 @@ func (w *worked) start(ctx context.Context, t *testing.T, l locker.Locker, n int
 	}
 }
 
-// openAt makes a driver for m, whose packets take the time latency more each way.
+// openAt makes a driver for m with a latency added to its packets each way.
 func openAt(t *testing.T, m *memredis.Server, latency time.Duration) driver.Driver {
 	t.Helper()
 	link := memnet.New()

@@ -25,13 +25,13 @@ const (
 
 func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
 
-// store is a server in memory: one exclusive lock, with leases and fencing tokens, whose log has the
+// store is a server in memory: one exclusive lock, with leases and fencing tokens, and a log of the
 // commands.
 type store struct {
 	ttl     time.Duration
 	latency time.Duration
-	fail    func(lease.OpKind) error // comes before an operation is executed; nil: it is
-	mint    func() int64             // the least fencing token; nil: 1
+	fail    func(lease.OpKind) error // runs before an operation is executed, and may prevent it
+	mint    func() int64             // the minimum fencing token; nil: 1
 
 	mu    sync.Mutex
 	log   []string
@@ -41,14 +41,14 @@ type store struct {
 	made  int // values
 }
 
-// command logs one command. It takes the time of a round trip.
+// command logs one command, and lasts for a round trip.
 func (s *store) command(what string) {
 	elapse(s.latency)
 	s.mu.Lock()
 	s.log = append(s.log, what)
 }
 
-// lose makes the server forget who holds the lock, as a Break does.
+// lose makes the server forget the holder, as a Break does.
 func (s *store) lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (h *stored) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{Deadline: h.s.until}, nil
 }
 
-// process is a process that hands over, on a store.
+// process is a process with hand-overs, on a store.
 type process struct {
 	*testing.T
 	s *store
@@ -144,14 +144,13 @@ func handingOver(l locker.Locker, tenure time.Duration) locker.Locker {
 	return locker.Chain(l, locker.Must(handover.New(handover.Config{Tenure: tenure})), locker.Must(retry.New(retry.Config{})))
 }
 
-// acquire acquires at once.
 func (p process) acquire(req locker.Request) *locker.Lock {
 	p.Helper()
 	req.Name = name
 	return locker.Must(p.l.Acquire(p.Context(), req))
 }
 
-// result is what an acquire in another goroutine came to.
+// result is the outcome of an acquire in another goroutine.
 type result struct {
 	lock     *locker.Lock
 	err      error
@@ -161,7 +160,7 @@ type result struct {
 	events   []string // Acquired, Renewed, Released and Lost
 }
 
-// wait acquires in another goroutine, and returns once that waits.
+// wait acquires in another goroutine, and returns once that goroutine waits.
 func (p process) wait(ctx context.Context, req locker.Request) *result {
 	r := &result{}
 	event := func(e string) { r.events = append(r.events, e) }
@@ -181,7 +180,7 @@ func (p process) wait(ctx context.Context, req locker.Request) *result {
 	return r
 }
 
-// lock returns what wait came to, which must be a lock.
+// lock returns the lock acquired by wait's goroutine, and fails the test if there is none.
 func (p process) lock(r *result) *locker.Lock {
 	p.Helper()
 	synctest.Wait()
@@ -191,7 +190,7 @@ func (p process) lock(r *result) *locker.Lock {
 	return r.lock
 }
 
-// release releases lock, and returns once nothing moves any more.
+// release releases lock, and returns once every goroutine waits.
 func (p process) release(lock *locker.Lock) {
 	p.Helper()
 	check.OK(p.T, lock.Release(p.Context()))
@@ -201,7 +200,7 @@ func (p process) release(lock *locker.Lock) {
 	synctest.Wait()
 }
 
-// sent checks which commands were sent since the last time.
+// sent checks the commands sent since the last call.
 func (p process) sent(want ...string) {
 	p.Helper()
 	synctest.Wait()
@@ -212,7 +211,7 @@ func (p process) sent(want ...string) {
 	check.EqualSlices(p.T, "commands", log, want)
 }
 
-// handedOver reports whether r was handed a lock over.
+// handedOver reports whether r received its lock by a hand-over.
 func (r *result) handedOver() bool {
 	return len(r.woken) > 0 && r.woken[len(r.woken)-1].By == locktrace.ByHandOver
 }

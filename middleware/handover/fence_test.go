@@ -39,8 +39,8 @@ func TestFences(t *testing.T) {
 	})
 }
 
-// Tokens are not ahead of the clock that mints them, however short the tenures. So they increase
-// after the server has lost the counter, and beside a hold that the server lost.
+// Tokens do not run ahead of their clock, however short the tenures. So they increase after the
+// server has lost the counter, and beside a hold lost by the server.
 func TestFencesFollowTheClock(t *testing.T) {
 	inProcess(t, func(p process) {
 		start := time.Now()
@@ -71,7 +71,7 @@ func TestFencesFollowTheClock(t *testing.T) {
 	})
 }
 
-// Tokens that could not be reserved are not used. The waiter acquires instead, in its turn.
+// Tokens are not used if their reservation failed: the waiter acquires instead, in its turn.
 func TestFencesAreNotReserved(t *testing.T) {
 	inProcesses(t, map[string]func(p process){
 		"refused": func(p process) {
@@ -99,7 +99,7 @@ func TestFencesAreNotReserved(t *testing.T) {
 	})
 }
 
-// A waiter that gives up while tokens are reserved spoils nothing: the next one gets the lock.
+// If a waiter gives up while tokens are reserved, the next one gets the lock.
 func TestGivingUpWhileTokensAreReserved(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.s.latency = 10 * ms
@@ -123,7 +123,7 @@ func TestGivingUpWhileTokensAreReserved(t *testing.T) {
 	})
 }
 
-// A server that does not answer while tokens are reserved keeps no waiter beyond its MaxWait.
+// A server silent during the reservation of tokens keeps no waiter beyond its MaxWait.
 func TestSilenceWhileTokensAreReserved(t *testing.T) {
 	inProcess(t, func(p process) {
 		held := p.acquire(locker.Request{Fenced: true})
@@ -140,7 +140,7 @@ func TestSilenceWhileTokensAreReserved(t *testing.T) {
 	})
 }
 
-// A token that the holder raised, as a quorum does, is followed by a higher one.
+// A token raised by the holder, as in a quorum, is followed by a higher one.
 func TestRaisedFence(t *testing.T) {
 	inProcess(t, func(p process) {
 		const raised = 50_000

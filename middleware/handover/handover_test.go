@@ -31,7 +31,7 @@ func TestConfig(t *testing.T) {
 }
 
 // A release passes the lock on to the next in line, without a command. The new Lock is a hold of
-// its own, with events of its own.
+// its own, with its own events.
 func TestHandOver(t *testing.T) {
 	inProcess(t, func(p process) {
 		first := p.acquire(locker.Request{})
@@ -63,7 +63,7 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-// What keeps a release from being a hand-over: then the server gets it, and the waiter acquires.
+// Without a hand-over the server gets the release, and the waiter acquires.
 func TestNoHandOver(t *testing.T) {
 	type test struct {
 		holder, waiter locker.Request
@@ -97,7 +97,7 @@ func TestNoHandOver(t *testing.T) {
 	})
 }
 
-// Tenure bounds the hand-overs, however many wait here. The next one asks the server.
+// Tenure bounds the hand-overs, however many wait here. The next waiter asks the server.
 func TestEndOfATenure(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.l = handingOver(p.s, 10*ms)
@@ -115,20 +115,20 @@ func TestEndOfATenure(t *testing.T) {
 	})
 }
 
-// A lock that was lost is not handed over.
+// A lost lock is not handed over.
 func TestNoHandOverOfALostLock(t *testing.T) {
 	inProcess(t, func(p process) {
 		held := p.acquire(locker.Request{})
 		waiter := p.wait(p.Context(), locker.Request{})
 		check.Advance(11 * time.Second)
-		lock := p.lock(waiter) // it asked when the lease had ended
+		lock := p.lock(waiter) // it asked after the lease's end
 		check.Is(p.T, held.Release(p.Context()), locker.ErrLost)
 		check.OK(p.T, lock.Err())
 		p.release(lock)
 	})
 }
 
-// The Handle of a lock that was handed over names no hold.
+// The Handle of a handed-over lock names no hold.
 func TestHandleAfterAHandOver(t *testing.T) {
 	inProcess(t, func(p process) {
 		held := p.acquire(locker.Request{})
@@ -142,7 +142,7 @@ func TestHandleAfterAHandOver(t *testing.T) {
 	})
 }
 
-// A waiter that gives up just when the lock is handed over to it gets it, or another does.
+// If a waiter gives up just as the lock is handed over to it, it or another waiter gets the lock.
 func TestGivingUpAtAHandOver(t *testing.T) {
 	inProcess(t, func(p process) {
 		for range 200 {
@@ -162,8 +162,8 @@ func TestGivingUpAtAHandOver(t *testing.T) {
 	})
 }
 
-// Who gives up in the line learns who holds the lock, and why it gave up. The next one takes over
-// what it did.
+// A waiter that gives up in the line learns the holder, and why it gave up. The next one takes over
+// its task.
 func TestGivingUp(t *testing.T) {
 	type test struct {
 		held func(p process) // nil: this process holds it
@@ -198,8 +198,8 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
-// A request that gives up behind one that asks the server learns what that knows: who has the lock,
-// or that the server does not answer. It reads the same with hand-overs and without.
+// A request that gives up behind the asking waiter learns what that waiter knows: the holder, or
+// that the server does not answer. The error reads the same with hand-overs and without.
 func TestGivingUpReadsTheSame(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -257,8 +257,8 @@ func TestGivingUpReadsTheSame(t *testing.T) {
 	}
 }
 
-// What is left of MaxWait bounds the pause between two tenures and the attempts after it. The error
-// is about the whole wait.
+// The rest of MaxWait bounds the pause between two tenures and the attempts after it. The error
+// covers the whole wait.
 func TestMaxWaitAfterTheLine(t *testing.T) {
 	type test struct {
 		maxWait, release time.Duration
@@ -292,7 +292,7 @@ func TestMaxWaitAfterTheLine(t *testing.T) {
 	})
 }
 
-// If the one that asks gives up, the next one in the line asks.
+// If the asking waiter gives up, the next one in the line asks.
 func TestLeaderGivesUp(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.s.ttl = time.Minute
@@ -310,7 +310,7 @@ func TestLeaderGivesUp(t *testing.T) {
 }
 
 // A nested acquire does not wait behind its own hold, whoever waits. AcquireAll and DoAll pass no
-// waiter, and release what they got.
+// waiter, and release their locks.
 func TestNestedAndSeveral(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -337,8 +337,8 @@ func TestNestedAndSeveral(t *testing.T) {
 	})
 }
 
-// A request that must not pass the waiters of its process does not, in the pause between two
-// tenures either.
+// A request that must not pass the waiters of its process does not, even in the pause between two
+// tenures.
 func TestBehindWaiters(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.l = handingOver(p.s, 10*ms)
@@ -374,8 +374,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Once every Release and Acquire has returned, nothing is left for Close to keep, also if tokens
-// were being reserved for one that gave up.
+// Once every Release and Acquire has returned, nothing is left for Close to keep, even if tokens
+// were being reserved for a waiter that gave up.
 func TestCloseAfterwards(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
@@ -397,7 +397,7 @@ func TestCloseAfterwards(t *testing.T) {
 	})
 }
 
-// Close waits for an AcquireAll that was handed a lock over, and releases it.
+// Close waits for an AcquireAll with a handed-over lock, and releases it.
 func TestCloseDuringAcquireAll(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
@@ -424,7 +424,7 @@ func TestCloseDuringAcquireAll(t *testing.T) {
 	})
 }
 
-// A request in the line is told how many wait ahead of it, as in the queue of retry.
+// A request in the line gets the number of waiters ahead, as in the queue of retry.
 func TestQueued(t *testing.T) {
 	inProcesses(t, map[string]int{"behind a holder": 0, "behind one that asks": 1}, func(p process, ahead int) {
 		if ahead == 0 {
@@ -445,7 +445,7 @@ func TestQueued(t *testing.T) {
 	})
 }
 
-// closable is a store that is closed.
+// closable is a store that can be closed.
 type closable struct {
 	*store
 	closed context.Context //nolint:containedctx // of the driver
@@ -460,7 +460,7 @@ func (c closable) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 
 func (c closable) OnClose(f func()) (stop func() bool) { return context.AfterFunc(c.closed, f) }
 
-// Locks are not handed over where several hold, or an owner holds several times.
+// Locks with several holders, or held several times by one owner, are not handed over.
 func TestStrategiesWithoutHandOvers(t *testing.T) {
 	t.Parallel()
 	for what, strategy := range map[string]locker.Locker{

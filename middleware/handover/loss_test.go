@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// A lock that was lost says the same with hand-overs and without, also one that was handed over, and
+// The error of a lost lock reads the same with hand-overs and without, also after a hand-over, and
 // with a watchdog inside or outside.
 func TestLossesReadTheSame(t *testing.T) {
 	t.Parallel()
@@ -108,8 +108,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// The server is asked while a lock is handed on. Once it says that the hold has ended, as after a
-// Break, the holder learns that, and nothing is handed over any more.
+// The server is asked while a lock is handed on. Once it answers that the hold has ended, as after
+// a Break, the holder gets the loss, and hand-overs end.
 func TestLossIsNoticed(t *testing.T) {
 	inProcess(t, func(p process) {
 		held := p.acquire(locker.Request{})
@@ -142,8 +142,8 @@ func TestLossIsNoticed(t *testing.T) {
 	})
 }
 
-// While the server does not answer, a lock is handed over for 50 ms more, and the holder's end is
-// not delayed: it is that of the lease.
+// While the server does not answer, hand-overs go on for 50 ms, and the holder's hold ends with the
+// lease, without delay.
 func TestUnansweredChecks(t *testing.T) {
 	inProcess(t, func(p process) {
 		acquired := time.Now()
@@ -171,8 +171,8 @@ func TestUnansweredChecks(t *testing.T) {
 	})
 }
 
-// The server is asked by one renewal at a time, which never asks for less than is left, and only
-// while the lock is handed on.
+// The server is asked by one renewal at a time, only while the lock is handed on, and never for
+// less than the rest of the lease.
 func TestChecks(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.s.latency = 10 * ms
@@ -220,8 +220,8 @@ func (c counted) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return c.Lease.Do(ctx, op)
 }
 
-// A holder with less than half of its lease left gets what a check renews, also if the server has
-// answered a moment ago, when it reserved tokens.
+// A check renews the lease of a holder with less than half of it left, even if the server answered
+// a reservation of tokens a moment ago.
 func TestChecksRenewTheHolder(t *testing.T) {
 	inProcesses(t, map[string]bool{"without a token": false, "fenced": true}, func(p process, fenced bool) {
 		held := p.acquire(locker.Request{Fenced: fenced})
@@ -248,8 +248,8 @@ func TestRenewalIsReportedOnce(t *testing.T) {
 	})
 }
 
-// While a holder keeps others of its process waiting, the server is asked each second, which neither
-// extends the lease nor is reported to the holder. So they learn that the hold has ended there.
+// While a holder keeps others of its process waiting, the server is asked each second. This neither
+// extends the lease nor is reported to the holder; the waiters learn that the hold has ended.
 func TestHoldThatEndedElsewhere(t *testing.T) {
 	inProcess(t, func(p process) {
 		first := p.wait(p.Context(), locker.Request{})
@@ -274,7 +274,7 @@ func TestHoldThatEndedElsewhere(t *testing.T) {
 	})
 }
 
-// A lock that was lost by the holder's clock alone does not keep the name for the holder.
+// A lock lost by the holder's clock alone does not keep the name for the holder.
 func TestHolderThatNeverReleases(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.acquire(locker.Request{})

@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Requests of all kinds in real time and in parallel, many of which give up at any instant: one
-// holds at a time, and nothing is left behind.
+// Requests of all kinds in real time and in parallel, many of them giving up at any instant: one
+// holds at a time, and nothing stays behind.
 func TestGivingUpAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	server := lockertest.New()
 	l := handingOver(server, time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // far beyond what it takes
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // far beyond the time needed
 	defer cancel()
 	var wg sync.WaitGroup
 	var writers, readers, acquired, gaveUp atomic.Int64

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/logging"
 )
 
-// Contention is logged at debug level by default. The holder's note says who it is; its owner is
-// not shown.
+// Contention is logged at debug level by default. The holder's note identifies it; its owner is not
+// shown.
 func ExampleNew() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "lease_left" {
@@ -27,6 +27,6 @@ func ExampleNew() {
 	server.Expire("report")
 
 	lock, _ := l.Acquire(context.Background(), locker.Request{Name: "report"})
-	_ = lock.Release(context.Background()) // nothing to tell
+	_ = lock.Release(context.Background()) // nothing to report
 	// Output: level=INFO msg="lock contended" lock=report mode=exclusive holder_note="nightly run"
 }

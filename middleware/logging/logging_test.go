@@ -24,12 +24,12 @@ import (
 
 var elapse, waitsFor = observetest.Elapse, observetest.WaitsFor
 
-// book keeps what is logged, a line for each record.
+// book keeps a line for each record.
 type book struct{ check.Buffer }
 
 func (b *book) lines() []string { return strings.Split(strings.TrimSpace(b.String()), "\n") }
 
-// logger logs to b. The time is left out: it is the same in every run.
+// logger logs to b, without the time: it is the same in every run.
 func (b *book) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -45,7 +45,6 @@ const (
 	failing = `level=WARN msg="lock renewals fail" lock=job mode=exclusive strategy=lockertest provider=memory address="" `
 )
 
-// TestRecords checks what each problem is logged as.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	hold := func(l *lockertest.Locker) {
@@ -191,7 +190,7 @@ func TestRecords(t *testing.T) {
 			check.OK(t, lock.Release(t.Context()))
 		}
 		elapse(time.Hour)       // no timer is left to log
-		runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten
+		runtime.KeepAlive(lock) // a Lock collected before is reported as forgotten
 		check.EqualSlices(t, "log", b.lines(), tt.want)
 	})
 }
@@ -230,7 +229,7 @@ func TestLostOnce(t *testing.T) {
 		count := func() int { return strings.Count(strings.Join(b.lines(), "\n"), "lock lost") }
 		n := count()
 		for began := time.Now(); errors.Is(lock.Err(), locker.ErrLost) && n == losses && time.Since(began) < 10*time.Second; n = count() {
-			runtime.Gosched() // a loss that Release meets may be reported after it
+			runtime.Gosched() // a loss found by Release may be reported after it
 		}
 		if n > losses+1 || errors.Is(lock.Err(), locker.ErrLost) && n == losses {
 			t.Fatalf("%d losses were logged of a lock with %v", n-losses, lock.Err())

@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/metrics"
 )
 
-// Every instrument has a unit and a description, and every histogram its buckets. What can decrease
-// is not a monotonic sum.
+// Every instrument has a unit and a description, and every histogram its buckets. A value that can
+// decrease is not a monotonic sum.
 func TestInstruments(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
 		l := locker.Chain(server, m.middleware(t, metrics.Config{HoldBuckets: []float64{1, 2}}), waitsFor(time.Second))
@@ -83,7 +83,7 @@ func TestNoSDK(t *testing.T) {
 	l := lockertest.New()
 	plain := testing.AllocsPerRun(200, func() { cycle(t, l, locker.Request{Name: "a"}) })
 	for name, cfg := range map[string]metrics.Config{"global": {}, "noop": {MeterProvider: noop.NewMeterProvider()}, "placeholder": {MeterProvider: otel.GetMeterProvider()}} {
-		what := name + ": Trace" // made here, since the calls below count what is allocated
+		what := name + ": Trace" // made here: the calls below count allocations
 		m := locker.Must(metrics.New(cfg))(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 			check.Equal(t, what, locktrace.From(ctx), nil)
 			return l.Acquire(ctx, req)

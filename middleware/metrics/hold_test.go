@@ -82,12 +82,12 @@ func TestHolds(t *testing.T) {
 				lock := locker.Must(m.middleware(t, metrics.Config{})(server).Acquire(t.Context(), locker.Request{Name: "job"}))
 				tt.use(t, server, lock)
 				synctest.Wait()
-				runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten
+				runtime.KeepAlive(lock) // a Lock collected before is reported as forgotten
 				got := slices.DeleteFunc(m.lines(t), func(line string) bool {
 					return strings.HasPrefix(line, "acquisitions 1 ") || strings.HasPrefix(line, "wait.duration 1 ")
 				})
 				want := slices.Clone(tt.want)
-				for _, name := range []string{"losses", "renewal.failures"} { // they begin at zero, so that the first is an increase
+				for _, name := range []string{"losses", "renewal.failures"} { // at zero, so the first is an increase
 					if !slices.ContainsFunc(want, func(line string) bool { return strings.HasPrefix(line, name+" ") }) {
 						want = append(want, name+" 0 lock.mode=exclusive")
 					}
@@ -122,7 +122,7 @@ func TestEndsOnce(t *testing.T) {
 	}
 	n, held := ended()
 	for began := time.Now(); n < rounds && time.Since(began) < 10*time.Second; n, held = ended() {
-		runtime.Gosched() // who renews may be reporting the end still
+		runtime.Gosched() // the renewing goroutine may still report the end
 	}
 	if n != rounds || held != 0 {
 		t.Errorf("%d holds ended, %d are held; want %d and 0", n, held, rounds)

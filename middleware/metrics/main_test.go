@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var elapse, waitsFor, equal = observetest.Elapse, observetest.WaitsFor, observetest.Equal
 
-// measured is an SDK whose data the test reads.
+// measured is an SDK read by the test.
 type measured struct {
 	reader   *sdkmetric.ManualReader
 	provider *sdkmetric.MeterProvider

@@ -78,8 +78,7 @@ func TestAcquisitions(t *testing.T) {
 	}
 }
 
-// The number of waiters is the number of acquisitions that wait now, in the queue or for the
-// holder.
+// The number of waiters counts the acquisitions waiting now, in the queue or for the holder.
 func TestWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
 		l := locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(time.Second))
@@ -127,7 +126,7 @@ func TestCardinality(t *testing.T) {
 		cycle(t, mw(lockertest.New()), locker.Request{Name: fmt.Sprintf("invoice:%d", i), Owner: fmt.Sprint(i), Note: fmt.Sprint(i)})
 	}
 	cycle(t, mw(lockertest.New()), locker.Request{Name: ":no group"})
-	cycle(t, mw(lockertest.New()), locker.Request{Name: "any\xffbytes"}) // which no exporter could send
+	cycle(t, mw(lockertest.New()), locker.Request{Name: "any\xffbytes"}) // no exporter could send it
 	equal(t, "points of a counter", slices.DeleteFunc(m.lines(t), func(line string) bool { return !strings.HasPrefix(line, "acquisitions") }), []string{
 		"acquisitions 1 contended=false lock.group=any\uFFFDbytes lock.mode=exclusive outcome=acquired service=billing",
 		"acquisitions 1 contended=false lock.mode=exclusive outcome=acquired service=billing",

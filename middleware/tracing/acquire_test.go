@@ -167,7 +167,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// A hand-over names who had the lock before, if owners are shown.
+// A hand-over names the former holder, if owners are shown.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	for show, want := range map[bool]string{false: "", true: " holder.owner=before"} {
@@ -187,7 +187,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// source is a strategy that reports its Source, and refuses.
+// source is a refusing strategy with a Source.
 func source(s locktrace.Source, err error) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 		if t := locktrace.From(ctx); t != nil {
@@ -221,8 +221,8 @@ func TestServerAttributes(t *testing.T) {
 	}
 }
 
-// Names, owners and notes may contain any bytes, but an exporter sends text: one attribute that is
-// not UTF-8 would lose the whole batch.
+// Names, owners and notes may contain any bytes, but an exporter sends text: one attribute of
+// invalid UTF-8 would lose the whole batch.
 func TestAnyBytes(t *testing.T) {
 	t.Parallel()
 	const odd = "a\xff\xfeb"

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
-// show prints what was recorded, in the order in which the spans ended.
+// show prints the recorded spans, in the order of their ends.
 func show(recorder *tracetest.SpanRecorder) {
 	for _, span := range recorder.Ended() {
 		fmt.Print(span.Name(), ":")
@@ -49,8 +49,8 @@ func parts() (tracer, waiter locker.Middleware, recorder *tracetest.SpanRecorder
 	return tracer, waiter, recorder
 }
 
-// Tracing outside retry records one span for the whole acquisition, waiting included. This is what
-// most programs want.
+// Tracing outside retry records one span for the whole acquisition, waiting included. Most programs
+// want this.
 func Example_tracingOutsideRetry() {
 	tracer, waiter, recorder := parts()
 	contended(tracer, waiter)

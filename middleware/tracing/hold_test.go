@@ -94,7 +94,7 @@ func TestHolds(t *testing.T) {
 				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", Fenced: true, Owner: "me"}))
 				tt.use(t, server, lock)
 				synctest.Wait()
-				runtime.KeepAlive(lock) // a Lock that is collected before is reported as forgotten
+				runtime.KeepAlive(lock) // a Lock collected before is reported as forgotten
 				s := r.only(t, "hold lock")
 				want(t, s, tt.attrs, tt.status)
 				equal(t, "events", events(s), tt.events)
@@ -104,8 +104,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// The span of a hold is a child of the caller's span, as that of the acquisition is. Without a
-// caller's span it is a child of the acquisition's. It links to the acquisition.
+// The span of a hold is a child of the caller's span, as the acquisition's is. Without a caller's
+// span it is a child of the acquisition's span. It links to the acquisition.
 func TestParents(t *testing.T) {
 	t.Parallel()
 	for _, called := range []bool{false, true} {
@@ -195,7 +195,7 @@ func (o *overtaken) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return o.Lease.Do(ctx, op)
 }
 
-// An acquisition that is not sampled is passed on without a Trace, a note or a second span.
+// An unsampled acquisition is passed on without a Trace, a note or a second span.
 func TestNotSampled(t *testing.T) {
 	t.Parallel()
 	l := tracing.New(tracing.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))})(

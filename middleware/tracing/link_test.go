@@ -21,7 +21,7 @@ import (
 
 const foreign = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// linked returns the traceparents that a span links to.
+// linked returns the traceparents of a span's links.
 func linked(s sdktrace.ReadOnlySpan) []string {
 	out := []string{}
 	for _, l := range s.Links() {
@@ -36,7 +36,7 @@ func toward(sc trace.SpanContext) string {
 	return fmt.Sprintf("00-%v-%v-%v link=holder remote=true", sc.TraceID(), sc.SpanID(), sc.TraceFlags())
 }
 
-// The note as it is stored, the note that a refused caller gets, and the link that results.
+// The stored note, the note for a refused caller, and the resulting link.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", locker.MaxNameLen-len(" traceparent="+foreign)+1)
@@ -74,7 +74,7 @@ func TestNote(t *testing.T) {
 	})
 }
 
-// A note that is changed keeps the trace context.
+// A changed note keeps the trace context.
 func TestNoteIsChanged(t *testing.T) {
 	t.Parallel()
 	for what, cfg := range map[string]tracing.Config{"sent": {}, "switched off": {NoLink: true}} {
@@ -89,8 +89,8 @@ func TestNoteIsChanged(t *testing.T) {
 	}
 }
 
-// The caller gets a copy of the error: the strategy's stays unchanged, and everything else in it is
-// still found by errors.Is and errors.As.
+// The caller gets a copy of the error: the strategy's own stays unchanged, and errors.Is and
+// errors.As still find the rest of it.
 func TestStrippedError(t *testing.T) {
 	t.Parallel()
 	raw := &locker.ContentionError{Name: "a", Owner: "w7", Note: "nightly traceparent=" + foreign, RetryAfter: 1}
@@ -198,7 +198,7 @@ func TestResumeKeepsNote(t *testing.T) {
 	}
 }
 
-// recordOnly is a sampler whose spans are recorded and not exported.
+// recordOnly is a sampler: spans are recorded and not exported.
 type recordOnly struct{}
 
 func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -207,7 +207,7 @@ func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingRes
 
 func (recordOnly) Description() string { return "records only" }
 
-// No one links to a span that is not exported.
+// Nobody links to an unexported span.
 func TestRecordedOnly(t *testing.T) {
 	t.Parallel()
 	server := lockertest.New()

@@ -23,7 +23,7 @@ var (
 	text, without, equal = observetest.Text, observetest.Without, observetest.Equal
 )
 
-// recorded is an SDK that keeps the ended spans.
+// recorded is an SDK with the ended spans.
 type recorded struct {
 	*tracetest.SpanRecorder
 	provider trace.TracerProvider
@@ -40,7 +40,7 @@ func (r *recorded) middleware(cfg tracing.Config) locker.Middleware {
 	return tracing.New(cfg)
 }
 
-// only returns the one span of that name that has ended.
+// only returns the one ended span with that name.
 func (r *recorded) only(t *testing.T, name string) sdktrace.ReadOnlySpan {
 	t.Helper()
 	var found []sdktrace.ReadOnlySpan
@@ -55,7 +55,7 @@ func (r *recorded) only(t *testing.T, name string) sdktrace.ReadOnlySpan {
 	return found[0]
 }
 
-// events formats the events of a span, without the attributes that are always the same.
+// events formats the events of a span, without the constant attributes.
 func events(s sdktrace.ReadOnlySpan) []string {
 	out := []string{}
 	for _, e := range s.Events() {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// attempts counts the events of that name by their strategy and outcome.
+// attempts counts the events with that name by strategy and outcome.
 func attempts(s sdktrace.ReadOnlySpan, strategy, outcome string) (n int) {
 	for _, e := range s.Events() {
 		attrs := text(e.Attributes)
@@ -25,7 +25,7 @@ func attempts(s sdktrace.ReadOnlySpan, strategy, outcome string) (n int) {
 }
 
 // An acquire of a quorum is one attempt, and the answers of its nodes are events. The span links to
-// the holders that it waited for, not to those at nodes that it did not need.
+// the holders it waited for, not to those at other nodes.
 func TestQuorum(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *lockertest.Locker, r *recorded) {
 		nodes := []*lockertest.Locker{lockertest.New(), lockertest.New(), lockertest.New()}

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
-// late is a TracerProvider whose SDK is attached later, without a change of the global one, as
-// automatic instrumentation does.
+// late is a TracerProvider with an SDK attached later, without a change of the global one, as by
+// automatic instrumentation.
 type late struct {
 	noop.TracerProvider
 	sdk   trace.TracerProvider
@@ -45,8 +45,8 @@ func cycle(tb testing.TB, ctx context.Context, l locker.Locker) {
 	observetest.Cycle(tb, ctx, l, locker.Request{Name: "a"})
 }
 
-// Without an SDK few acquisitions look for one, with or without a caller's span. The first that
-// finds one is recorded, and so are all after it.
+// Without an SDK few acquisitions look for one, with or without a caller's span. The first to find
+// one is recorded, as are all later ones.
 func TestNoSDK(t *testing.T) {
 	t.Parallel()
 	remote := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
@@ -77,7 +77,7 @@ func TestNoSDK(t *testing.T) {
 	})
 }
 
-// uncomparable is a TracerProvider that == would panic on.
+// uncomparable is a TracerProvider; == panics on it.
 type uncomparable struct {
 	*late
 	_ []int

@@ -42,7 +42,7 @@ func attempt(ctx context.Context, strategy, address string) {
 func wait(ctx context.Context) { locktrace.From(ctx).Waiting(ctx, locktrace.WaitingInfo{}) }
 func wake(ctx context.Context) { locktrace.From(ctx).Woken(ctx, locktrace.WokenInfo{}) }
 
-// Overlapping waits, as those of a quorum's nodes, count as one wait. Late events are ignored.
+// Overlapping waits, as of a quorum's nodes, count as one wait. Late events are ignored.
 func TestAcquisition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAcquisition(t *testing.T) {
 		if o.Of(ctx) != a || o.Of(t.Context()) != nil {
 			t.Error("the acquisition is not found in its ctx, or is in another")
 		}
-		wake(ctx) // of a wait that nobody heard of
+		wake(ctx) // of an unreported wait
 		attempt(ctx, "node", "1")
 		attempt(ctx, "node", "2")
 		wait(ctx)
@@ -110,8 +110,8 @@ func TestObserversSideBySide(t *testing.T) {
 	}
 }
 
-// Contention is a refusal of the whole acquire, or other waiters of this process ahead of it. It is
-// reported once. An outage is not contention, and neither is a node of a quorum that others hold.
+// Contention is a refusal of the whole acquire, or other waiters of this process ahead of it, and
+// is reported once. An outage is not contention, nor is a quorum's node held by others.
 func TestContended(t *testing.T) {
 	t.Parallel()
 	refused := op(fmt.Errorf("%w; one attempt was made", &locker.ContentionError{Name: "a", Owner: "w7"}))
@@ -124,7 +124,7 @@ func TestContended(t *testing.T) {
 	type test struct {
 		steps []func(context.Context)
 		err   error
-		want  string // what the hook is told; "": it is not called
+		want  string // the hook's argument; "": no call
 	}
 	check.Each(t, map[string]test{
 		"acquired at once":            {steps: []func(context.Context){attempted(locktrace.AttemptInfo{})}},

@@ -73,8 +73,7 @@ func TestSplitNoteOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzSplitNote checks that OpenTelemetry accepts every traceparent that is found, and that nothing
-// is lost.
+// OpenTelemetry accepts every traceparent found in a note, and nothing of the note is lost.
 func FuzzSplitNote(f *testing.F) {
 	for _, seed := range []string{
 		"", "nightly", "traceparent=" + valid, "a b traceparent=" + valid, "traceparent=" + valid + " traceparent=" + valid,

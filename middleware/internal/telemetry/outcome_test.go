@@ -20,7 +20,7 @@ import (
 
 var errShutdown = errors.New("shutdown")
 
-// ended is a ctx that was cancelled with a cause.
+// ended is a ctx cancelled with a cause.
 func ended() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errShutdown)
@@ -138,8 +138,7 @@ func TestTextOfRefusal(t *testing.T) {
 	}
 }
 
-// A server that does not know a command quotes its arguments, one of which is the token of the
-// hold.
+// A server quotes the arguments of an unknown command; one of them is the token of the hold.
 func TestTextOfArguments(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{
