@@ -116,14 +116,13 @@ func slowly(d time.Duration) func(context.Context, locker.Request) error {
 	}
 }
 
-// If one cannot be acquired, or one is lost meanwhile, the others are released. The shortest
-// MaxWait bounds the whole call, and a loss ends it. The error tells of what may have been left
-// behind, rather than of a refusal.
+// If one lock is refused, or lost meanwhile, the others are released. The shortest MaxWait bounds
+// the whole call, and a loss ends it. The error reports a possible leftover rather than a refusal.
 func TestAcquireAllOrNone(t *testing.T) {
 	t.Parallel()
 	type errs []error
 	type before func(ctx context.Context, l *journal, cancel func(), req locker.Request) error
-	// waiting is f for an acquire that waits. Those of the first try are refused.
+	// waiting is f for the waiting acquires. Those of the first try are refused.
 	waiting := func(f before) before {
 		return func(ctx context.Context, l *journal, cancel func(), req locker.Request) error {
 			if req.NoWait {
@@ -141,7 +140,7 @@ func TestAcquireAllOrNone(t *testing.T) {
 			return f(ctx, l, cancel, req)
 		}
 	}
-	// lost ends with err once ctx has: when a is lost, after a second.
+	// lost ends with err once ctx has ended: when a is lost, after a second.
 	lost := func(err error) before {
 		return func(ctx context.Context, _ *journal, _ func(), _ locker.Request) error {
 			<-ctx.Done()
@@ -154,7 +153,7 @@ func TestAcquireAllOrNone(t *testing.T) {
 	fails := func(err error) before {
 		return ofB(func(context.Context, *journal, func(), locker.Request) error { return err })
 	}
-	// tries answers the first try of each name by errs, and the acquires that wait with then.
+	// tries answers the first try of each name by errs, and the waiting acquires with then.
 	tries := func(errs map[string]error, then error) before {
 		return func(_ context.Context, l *journal, _ func(), req locker.Request) error {
 			if !req.NoWait {
@@ -174,7 +173,7 @@ func TestAcquireAllOrNone(t *testing.T) {
 		took          time.Duration
 		log           string
 		want, wantNot errs
-		first         bool // the error tells of the first try of b
+		first         bool // the error is of the first try of b
 	}
 	check.EachInFakeTime(t, map[string]test{
 		"an error that may pass":      {named("c", "b", "a"), fails(io.EOF), "b", 0, "+a +c -a -c", errs{io.EOF}, nil, false},
@@ -271,7 +270,7 @@ func TestAcquireAllAfterARefusal(t *testing.T) {
 	})
 }
 
-// A call that waits keeps no driver from closing whose locks it has given back.
+// A waiting call keeps no driver of a released lock from closing.
 func TestAcquireAllEndsWhatItGaveBack(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		var open atomic.Int32
@@ -299,7 +298,7 @@ func TestAcquireAllEndsWhatItGaveBack(t *testing.T) {
 	})
 }
 
-// A panic of the Locker, or of a callback of one lock, keeps none from being released.
+// A panic of the Locker, or of a lock's callback, keeps no lock from being released.
 func TestLocksAreReleasedOnPanic(t *testing.T) {
 	t.Parallel()
 	l := newJournal()
@@ -323,7 +322,7 @@ func TestLocksAreReleasedOnPanic(t *testing.T) {
 	}
 }
 
-// frozen grants locks whose releases are not answered for d.
+// frozen grants locks; the answers to their releases take d.
 func frozen(d time.Duration) locker.Locker {
 	return grants(&fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) {
 		<-time.After(d)
@@ -347,7 +346,7 @@ func TestLocksReleaseInAnOutage(t *testing.T) {
 	})
 }
 
-// A call whose time is over does not wait for the releases of what it had acquired.
+// A call past its deadline does not wait for the releases of its locks.
 func TestAcquireAllUndoIsBounded(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -372,7 +371,7 @@ func TestAcquireAllUndoIsBounded(t *testing.T) {
 		_, err := locker.AcquireAll(ctx, l, []locker.Request{{Name: "a"}, {Name: "b", MaxWait: tt.maxWait}})
 		check.Error(t, "AcquireAll", err, locker.ErrNotAcquired)
 		check.Took(t, "AcquireAll", start, tt.took)
-		check.Advance(time.Minute) // the release that goes on ends too
+		check.Advance(time.Minute) // the rest of the release ends too
 	})
 }
 
@@ -435,7 +434,7 @@ func TestDoAll(t *testing.T) {
 	})
 }
 
-// journal is a Locker in memory that writes down what is acquired and released, in order.
+// journal is a Locker in memory that records acquires and releases, in order.
 type journal struct {
 	*lockertest.Locker
 	before func(ctx context.Context, req locker.Request) error // of each acquire; nil: nothing
@@ -471,8 +470,8 @@ func (j *journal) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	return lock, err
 }
 
-// wantLog demands that exactly this was acquired (+) and released (-). What was acquired at the same
-// time, or released, is in the order of the names.
+// wantLog demands exactly these acquires (+) and releases (-). Concurrent acquires, and releases,
+// are in the order of the names.
 func (j *journal) wantLog(t *testing.T, want string) {
 	t.Helper()
 	j.mu.Lock()

@@ -20,7 +20,7 @@ var errWork = errors.New("work failed")
 
 var released = []lease.Op{{Kind: lease.OpRelease}}
 
-// How a piece of work ends, what became of the lock, and what Do makes of both.
+// Do combines the end of the work and the fate of the lock into its result.
 func TestDo(t *testing.T) {
 	t.Parallel()
 	type errs []error
@@ -38,7 +38,7 @@ func TestDo(t *testing.T) {
 	loses := func(_ context.Context, lock *locker.Lock) { lock.Hold().MarkLost(io.EOF) }
 	type test struct {
 		fn            work
-		cancelled     bool  // Do's ctx is, while fn runs
+		cancelled     bool  // Do's ctx is cancelled while fn runs
 		release       error // the answer to the release
 		want, wantNot errs
 	}
@@ -102,7 +102,7 @@ func TestDoKeepsErrors(t *testing.T) {
 	}
 }
 
-// inGoroutine runs f in a goroutine, and returns what it panics with: nil if it ends by Goexit.
+// inGoroutine runs f in a goroutine, and returns its panic: nil if it ends by Goexit.
 func inGoroutine(f func()) (panicked any) {
 	done := make(chan struct{})
 	go func() {
@@ -122,7 +122,7 @@ func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
 			var work context.Context
 			got := inGoroutine(func() {
 				err := locker.Do(t.Context(), grants(l), locker.Request{Name: "a"}, func(ctx context.Context, _ *locker.Lock) error {
-					work = ctx //nolint:fatcontext // it is looked at below
+					work = ctx //nolint:fatcontext // checked below
 					end()
 					return nil
 				})
@@ -164,7 +164,7 @@ func TestTry(t *testing.T) {
 		"an outage":                        {t.Context(), io.EOF, nil, false, []error{io.EOF}},
 		"unknown":                          {t.Context(), locker.ErrUnknownOutcome, nil, false, []error{locker.ErrUnknownOutcome}},
 	}, func(t *testing.T, tt test) {
-		// It does not wait, unless it is told for how long.
+		// Try does not wait, unless MaxWait is set.
 		for req, noWait := range map[locker.Request]bool{
 			{}: true, {NoWait: true}: true, {MaxWait: time.Second}: false, {MaxWait: time.Second, NoWait: true}: true,
 		} {

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Which sentinel matches which: nothing more, nothing less.
+// Each sentinel matches exactly the listed ones.
 func TestSentinels(t *testing.T) {
 	t.Parallel()
 	all := []error{
@@ -66,8 +66,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// The error of a lost lock names the lock, how it was lost, and the last error; what wraps it names
-// the lock once.
+// The error of a lost lock names the lock, the reason and the last error; its wrappers name the
+// lock once.
 func TestLostError(t *testing.T) {
 	t.Parallel()
 	const gone = " (ended by Break, deleted, expired, or the server lost its data)"
@@ -125,7 +125,7 @@ func TestLostError(t *testing.T) {
 	})
 }
 
-// cancelled returns the error of a context that was cancelled because of cause.
+// cancelled returns the error of a context cancelled with cause.
 func cancelled(t *testing.T, cause error) error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -172,9 +172,8 @@ func TestAttemptError(t *testing.T) {
 	})
 }
 
-// TestContextErr checks that what the cause of a context says of another lock is kept as text, and
-// that any other cause matches. The error reply to another command is not found: its code decides
-// what was executed.
+// A context's cause about another lock is kept as text; any other cause matches. The error reply to
+// another command is not found: its code decides whether that command was executed.
 func TestContextErr(t *testing.T) {
 	t.Parallel()
 	if err := locker.ContextErr(t.Context()); err != nil {

@@ -40,7 +40,7 @@ func ExampleDo_lost() {
 	// Output: true holdfast: release "invoice:42": lock was lost: its Deadline passed before it was renewed
 }
 
-// A cron job that runs on every machine: one of them does the work, the others skip it.
+// A cron job runs on every machine: one of them does the work, the others skip it.
 func ExampleTry() {
 	ctx, l := context.Background(), locks()
 	job := func(context.Context, *locker.Lock) error {
@@ -99,8 +99,8 @@ func ExampleAcquireAll() {
 	// <nil> lock was released
 }
 
-// A job that takes 20 ms runs once per tick, although the clocks of the replicas differ: the name
-// stays taken for a while after the work.
+// A job of 20 ms runs once per tick, although the clocks of the replicas differ: the name stays
+// taken for a while after the work.
 func ExampleRequest_minHold() {
 	ctx, l := context.Background(), locks()
 	tick := locker.Request{Name: "nightly", MinHold: time.Minute, Owner: "replica 1"}
@@ -109,7 +109,7 @@ func ExampleRequest_minHold() {
 		return nil
 	}
 	fmt.Println(locker.Try(ctx, l, tick, job))
-	tick.Owner = "replica 2" // whose clock is behind
+	tick.Owner = "replica 2" // its clock is behind
 	fmt.Println(locker.Try(ctx, l, tick, job))
 	state, err := locker.Inspect(ctx, l, "nightly")
 	fmt.Println(state.Held, state.Holds, state.Owner, err)
@@ -140,7 +140,7 @@ func ExampleLock_Context() {
 	// true
 }
 
-// AfterDone tells of the end of a lock without a goroutine that waits for it.
+// AfterDone reports the end of a lock without a waiting goroutine.
 func ExampleLock_AfterDone() {
 	ctx, l := context.Background(), locks()
 	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "leader"}))
@@ -151,7 +151,7 @@ func ExampleLock_AfterDone() {
 	// <nil>
 }
 
-// Who is refused learns who holds the lock, and for how long at most.
+// A refused caller learns the holder, and the rest of its lease.
 func ExampleContentionError() {
 	ctx, l := context.Background(), locks()
 	l.Hold(locker.Request{Name: "deploy", Owner: "ci-7", Note: "release 1.4", TTL: time.Minute})
@@ -225,7 +225,7 @@ func ExampleReleaseHandle() {
 	// true
 }
 
-// An operator ends the hold of a process that does not work any more.
+// An operator ends the hold of a hung process.
 func ExampleBreak() {
 	ctx, l := context.Background(), locks()
 	stuck := locker.Must(l.Acquire(ctx, locker.Request{Name: "import", Note: "host-7", TTL: time.Hour}))
@@ -241,7 +241,7 @@ func ExampleBreak() {
 	// true
 }
 
-// A dashboard shows who holds a lock, as that changes.
+// A dashboard shows the holder of a lock, and its changes.
 func ExampleWatch() {
 	ctx, l := context.Background(), locks()
 	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "import", Note: "host-7"}))
@@ -262,7 +262,7 @@ func ExampleWatch() {
 	// free
 }
 
-// A holder tells others how far it is.
+// A holder shows its progress to others.
 func ExampleLock_SetNote() {
 	ctx, l := context.Background(), locks()
 	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "import", Note: "starting"}))
@@ -278,9 +278,9 @@ func ExampleLock_SetNote() {
 	// <nil>
 }
 
-// A fencing token keeps out a holder that was paused for longer than its lease: what is written
-// carries the token, and the store refuses one that is smaller than the last it saw. In SQL: UPDATE
-// ... SET fence = $1 ... WHERE fence <= $1.
+// A fencing token keeps out a holder paused for longer than its lease: each write carries the
+// token, and the store refuses a smaller one than the last it saw. In SQL: UPDATE ... SET fence =
+// $1 ... WHERE fence <= $1.
 func ExampleLock_Fence() {
 	ctx, l := context.Background(), locks()
 	var seen int64
@@ -303,7 +303,7 @@ func ExampleLock_Fence() {
 	// the paused one is refused
 }
 
-// A ctx carries an owner for strategies that can be re-entered; WithOwner speaks for every name.
+// A ctx carries an owner for reentrant strategies; WithOwner applies to every name.
 func ExampleWithOwner() {
 	ctx := locker.WithOwner(context.Background(), "order-42")
 	lock := locker.Must(locks().Acquire(ctx, locker.Request{Name: "stock"}))

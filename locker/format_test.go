@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// What a program may print, log or marshal by accident.
+// Types that a program may print, log or marshal by accident.
 type (
 	exported struct {
 		Lock   *locker.Lock
@@ -51,7 +51,7 @@ func printables(t *testing.T) map[string]any {
 	return map[string]any{
 		"lock":               lock,
 		"lost lock":          lost,
-		"lock of a lease":    known, // that knows the token, as those of the strategies do
+		"lock of a lease":    known, // with the token, like a strategy's lease
 		"hold":               lock.Hold(),
 		"handle":             handle,
 		"pointer to handle":  &handle,
@@ -70,7 +70,7 @@ func printables(t *testing.T) map[string]any {
 	}
 }
 
-// wantNoToken demands that out holds the token in no form that somebody could read.
+// wantNoToken demands that out has the token in no readable form.
 func wantNoToken(t *testing.T, how, out string) {
 	t.Helper()
 	plain := strings.ToLower(strings.ReplaceAll(out, " ", ""))
@@ -83,7 +83,7 @@ func wantNoToken(t *testing.T, how, out string) {
 	}
 }
 
-// Nothing that prints, logs or marshals by accident shows the token.
+// Nothing printed, logged or marshalled by accident shows the token.
 func TestTokenIsNeverShown(t *testing.T) {
 	t.Parallel()
 	verbs := []string{
@@ -154,8 +154,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// A lock whose end nobody has noticed yet prints as lost. But printing runs no callback: the
-// program may hold a mutex that its callback takes.
+// A lock past its unnoticed end prints as lost. But printing runs no callback: the program may hold
+// a mutex needed by its callback.
 func TestPrintingRunsNoCallback(t *testing.T) {
 	t.Parallel()
 	for range 50 { // the lock's timer may be first to notice
@@ -185,8 +185,7 @@ func TestPrintingRunsNoCallback(t *testing.T) {
 	}
 }
 
-// reflected prints v as the printers of test frameworks do that call no method and look into all
-// that is not exported.
+// reflected prints v like test frameworks: without calling a method, and with unexported fields.
 func reflected(out *strings.Builder, v reflect.Value, depth int) {
 	if depth > 12 {
 		return

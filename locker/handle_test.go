@@ -30,7 +30,7 @@ func TestHandleRoundTrip(t *testing.T) {
 		//realtime:ok no time passes
 		"scripts": {Name: "замок:鍵", Owner: "é", Token: "t\u2028<>&", TTL: time.Millisecond + 1},
 	}, func(t *testing.T, g lease.Grant) {
-		g.Deadline = time.Now() // does not travel
+		g.Deadline = time.Now() // not in the text
 		text := locker.NewHandle(g).Encode()
 		if !handleForm.MatchString(text) {
 			t.Errorf("Encode: %.80q, want letters, digits, -, _ and one dot", text)
@@ -63,7 +63,7 @@ func TestZeroHandle(t *testing.T) {
 	wantInvalid(t, "ParseHandle of nothing", err)
 }
 
-// encoded is a handle of a hostile hand.
+// encoded is a forged handle.
 func encoded(json string) string {
 	return "holdfast1." + base64.RawURLEncoding.EncodeToString([]byte(json))
 }
@@ -115,7 +115,7 @@ func TestParseHandleRefuses(t *testing.T) {
 	}
 }
 
-// What is accepted is exactly what Encode writes.
+// Exactly the output of Encode is accepted.
 func FuzzParseHandle(f *testing.F) {
 	f.Add("")
 	f.Add("holdfast1.e30")
@@ -136,9 +136,9 @@ func FuzzParseHandle(f *testing.F) {
 	})
 }
 
-// What strategies that are made of other Lockers need.
+// For strategies made of other Lockers.
 
-// tokened is a lease whose token changes.
+// tokened is a lease with a changing token.
 type tokened struct {
 	fakeLease
 	token string
@@ -165,7 +165,7 @@ func TestHandleAsksTheLease(t *testing.T) {
 	wantToken("behind what does not unwrap", "second")
 }
 
-// funcOf hides what it wraps: the hold is resumed first.
+// funcOf hides the wrapped Locker: the hold is resumed first.
 func funcOf(l locker.Locker) locker.Locker { return locker.Func(l.Acquire) }
 
 func TestReleaseHandle(t *testing.T) {

@@ -57,7 +57,7 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// looking counts the looks, and fails those for which fail returns an error.
+// looking counts the Inspects, and returns the errors of fail.
 type looking struct {
 	*lockertest.Locker
 	looks int
@@ -72,7 +72,7 @@ func (l *looking) Inspect(ctx context.Context, name string) (locker.State, error
 	return l.Locker.Inspect(ctx, name)
 }
 
-// Watch looks at the interval, and when a lease ends. It outlives errors that pass.
+// Watch inspects at each interval, and at the end of a lease. It outlives transient errors.
 func TestWatch(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := &looking{Locker: lockertest.New(), fail: func(look int) error {
@@ -84,13 +84,13 @@ func TestWatch(t *testing.T) {
 		for state, err := range locker.Watch(t.Context(), wrapping{l}, "a", 0) {
 			seen = append(seen, fmt.Sprintf("%v %t %q %v", time.Since(start), state.Held, state.Note, errors.Unwrap(err)))
 		}
-		// After the lease a look a second: two fail, and the third one is the first to succeed.
+		// After the lease it inspects each second: two fail, and the third is the first to succeed.
 		want := []string{`0s true "why" <nil>`, `2.501s false "" <nil>`, `4.501s false "" EOF`, `6.501s false "" <nil>`, `8.501s false "" driver is closed`}
 		check.EqualSlices(t, "yields", seen, want)
 	})
 }
 
-// It ends with its ctx, also while nothing changes, and yields nothing then; and with its loop.
+// Watch ends with its ctx, even while nothing changes, and then yields nothing; and with its loop.
 func TestWatchEnds(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

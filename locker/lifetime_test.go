@@ -18,13 +18,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// No packet comes, and none is asked for: the end is known by the clock alone.
+// The end of a lock is known by the clock alone, without a packet.
 func TestDone(t *testing.T) {
 	t.Parallel()
 	type test struct {
 		ttl      time.Duration
 		renewals int           // one every two seconds
-		endless  bool          // they make the lease last for ever
+		endless  bool          // renewed leases last for ever
 		ends     time.Duration // 0: never
 	}
 	tests := map[string]test{
@@ -90,7 +90,7 @@ func TestAfterDone(t *testing.T) {
 			return func(err error) {
 				told = append(told, who)
 				check.Error(t, who, err, tt.want...)
-				check.Error(t, who+", Err", lock.Err(), tt.want...) // the lock may be asked
+				check.Error(t, who+", Err", lock.Err(), tt.want...) // the lock may be used
 				if !check.Closed(lock.Done()) {
 					t.Errorf("%s: told before Done", who)
 				}
@@ -158,8 +158,8 @@ func TestContext(t *testing.T) {
 	})
 }
 
-// What was handed to a lock and taken back, or told, must not stay in memory as long as the lock or
-// its timer.
+// A stopped callback or cancelled context does not stay in memory as long as its lock, nor a
+// released or dropped lock as long as its timer.
 func TestNothingIsKept(t *testing.T) {
 	t.Parallel()
 	type big [64]byte
@@ -212,7 +212,7 @@ var answersYes = leaseFunc(func(context.Context, lease.Op) (lease.Term, error) {
 	return lease.Term{Deadline: time.Now().Add(time.Hour)}, nil
 })
 
-// letGo makes a Lock, calls use with it, and returns its Hold and what use returned.
+// letGo makes a Lock, calls use with it, and returns its Hold and the result of use.
 //
 //go:noinline
 func letGo(ctx context.Context, use func(*locker.Lock) any) (lease.Hold, any) {
@@ -231,8 +231,8 @@ func awaitForgotten(t *testing.T, hold lease.Hold) {
 	}
 }
 
-// A Lock that nobody has is forgotten. One that is in use, has ended, or whose end something may
-// wait for, is not.
+// An unreferenced Lock is forgotten, unless it is in use, has ended, or something may wait for its
+// end.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	parent, stop := context.WithCancel(t.Context())
@@ -279,12 +279,12 @@ func TestForgotten(t *testing.T) {
 	})
 }
 
-// A forgotten Lock that nothing renews is reported at its Deadline, once, with that cause. Its ctx
-// ends then. One that is alive is reported as lost, without that cause.
+// A forgotten Lock without renewals is reported once, at its Deadline, with that cause, and its ctx
+// ends. A live one is reported as lost, without that cause.
 func TestForgottenIsReported(t *testing.T) {
 	t.Parallel()
 	type test struct {
-		collected time.Duration // when garbage is
+		collected time.Duration // time of the garbage collection
 		want      bool
 	}
 	check.EachInFakeTime(t, map[string]test{

@@ -78,9 +78,9 @@ func TestRenew(t *testing.T) {
 	type test struct {
 		term   func() lease.Term
 		err    error
-		want   []error       // what Renew's error matches
+		want   []error       // matched by Renew's error
 		left   time.Duration // until Deadline, a second after the acquire; negative: for ever
-		ended  []error       // what Err matches
+		ended  []error       // matched by Err
 		fenced int64
 	}
 	check.EachInFakeTime(t, map[string]test{
@@ -170,7 +170,7 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 	})
 }
 
-// An answer that comes after the end changes nothing: neither a good one nor a bad one.
+// An answer after the end changes nothing, be it good or bad.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
 	good := lease.Term{Deadline: time.Now().Add(1000 * time.Hour), Fence: 9}
@@ -181,7 +181,7 @@ func TestLateAnswers(t *testing.T) {
 	ends := map[string]struct {
 		end    func(*testing.T, *locker.Lock)
 		want   error
-		unseen bool // nobody looks at the lock before the answer comes
+		unseen bool // the lock is not used before the answer comes
 	}{
 		"deadline": {func(*testing.T, *locker.Lock) { check.Advance(time.Minute) }, locker.ErrLost, false},
 		"unseen":   {func(*testing.T, *locker.Lock) { check.Advance(time.Minute) }, locker.ErrLost, true},
@@ -228,7 +228,7 @@ func TestWrapLease(t *testing.T) {
 	var seen []string
 	for _, name := range []string{"inner", "outer"} {
 		lock.Hold().Wrap(func(next lease.Lease) lease.Lease {
-			_, _, _ = lock.Owner(), lock.Deadline(), lock.Err() // a wrapper may ask the lock
+			_, _, _ = lock.Owner(), lock.Deadline(), lock.Err() // a wrapper may use the lock
 			return leaseFunc(func(ctx context.Context, op lease.Op) (lease.Term, error) {
 				seen = append(seen, name)
 				return next.Do(ctx, op)
@@ -279,7 +279,7 @@ func TestConversionsOneAtATime(t *testing.T) {
 	})
 }
 
-// Whatever became of a downgrade whose answer did not come: others may share from then on.
+// After an unanswered downgrade others may share the lock, whatever its outcome.
 func TestModeAfterConversions(t *testing.T) {
 	t.Parallel()
 	unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
@@ -366,7 +366,7 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// A release says until when the name stays taken: MinHold counts from the acquire.
+// A release carries the end of MinHold, counted from the acquire.
 func TestMinHoldOfRelease(t *testing.T) {
 	t.Parallel()
 	const minHold = 10 * time.Second
@@ -410,7 +410,7 @@ func TestMinHoldOfRelease(t *testing.T) {
 	})
 }
 
-// What AcquireAll releases because another name failed was never held by its caller.
+// If another name fails, AcquireAll releases its locks without MinHold: its caller never held them.
 func TestAcquireAllThatFailsKeepsNoName(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()

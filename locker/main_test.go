@@ -24,10 +24,9 @@ func TestMain(m *testing.M) {
 // secret is the token of the locks in these tests.
 const secret = "s3cr3t-t0ken-0123456789"
 
-// fakeLease is a strategy's side of a hold: it writes down what it is asked, and answers as the
-// test says.
+// fakeLease is a strategy's side of a hold: it records the operations, and answers by answer.
 type fakeLease struct {
-	answer func(ctx context.Context, op lease.Op) (lease.Term, error) // nil: yes to everything
+	answer func(ctx context.Context, op lease.Op) (lease.Term, error) // nil: success
 
 	mu   sync.Mutex
 	asks []lease.Op
@@ -47,7 +46,7 @@ func (l *fakeLease) Source() locktrace.Source {
 	return locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
 }
 
-// asked is what was asked so far.
+// asked returns the operations so far.
 func (l *fakeLease) asked() []lease.Op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +66,7 @@ func silent(free <-chan struct{}, term lease.Term, err error) *fakeLease {
 	}}
 }
 
-// hold makes a Lock on "a" that lasts for ttl; zero: for ever.
+// hold makes a Lock on "a" for ttl; zero: for ever.
 func hold(t *testing.T, l lease.Lease, ttl time.Duration) *locker.Lock {
 	t.Helper()
 	g := lease.Grant{Name: "a", Token: secret, TTL: ttl}
@@ -77,7 +76,7 @@ func hold(t *testing.T, l lease.Lease, ttl time.Duration) *locker.Lock {
 	return locker.NewLock(t.Context(), g, l)
 }
 
-// minute makes a Lock on "a" that lasts for a minute, under ctx.
+// minute makes a Lock on "a" for a minute, under ctx.
 func minute(ctx context.Context, l lease.Lease) *locker.Lock {
 	return locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute)}, l)
 }
@@ -114,7 +113,7 @@ func wantInvalid(t *testing.T, what string, err error) {
 	}
 }
 
-// transparent is a wrapper of a Lease that unwraps; opaque is one that does not.
+// transparent is a wrapper of a Lease with Unwrap; opaque has none.
 type (
 	transparent struct{ lease.Lease }
 	opaque      struct{ lease.Lease }

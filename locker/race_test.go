@@ -39,7 +39,7 @@ func TestLockOfNothingAtOnce(t *testing.T) {
 }
 
 // Every method at once, for the race detector. Whatever the order, the lock ends once, with one
-// reason, and each callback is told once or taken back.
+// reason, and each callback runs once or is removed.
 func TestLockAllAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 200 {
@@ -88,7 +88,7 @@ func TestLockAllAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		for end := time.Now().Add(10 * time.Second); told.Load()+taken.Load() < 3 && time.Now().Before(end); {
-			<-time.After(time.Millisecond) // who finds the Deadline passed tells in a goroutine
+			<-time.After(time.Millisecond) // a method that finds the Deadline passed reports it in a goroutine
 		}
 		n := 0
 		reasons.Range(func(any, any) bool { n++; return true })
@@ -102,8 +102,7 @@ func TestLockAllAtOnce(t *testing.T) {
 	}
 }
 
-// Middleware further in may have started the timer already when middleware further out wraps the
-// lease.
+// Inner middleware may have started the timer before outer middleware wraps the lease.
 func TestWrapLeaseBesideATimer(t *testing.T) {
 	t.Parallel()
 	var lock *locker.Lock

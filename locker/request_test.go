@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-// A valid name has the keys that a lock needs, in its slot, and none of them is a valid name.
+// A valid name has the keys of a lock in its slot, and none of them is a valid name.
 func TestValidateName(t *testing.T) {
 	t.Parallel()
 	kib := strings.Repeat("n", 1024)
@@ -28,7 +28,7 @@ func TestValidateName(t *testing.T) {
 		// Bytes, not text.
 		{"\x00", true}, {"a\nb", true}, {"\xff\xfe", true}, {"é", true}, {strings.Repeat("é", 512), true}, {strings.Repeat("é", 513), false},
 
-		// Names that a key of ours could be, or that share no slot with one.
+		// Names that a key of ours could be, or without a slot shared with one.
 		{"x:fence", false}, {"x:wake", false}, {":fence", false}, {"{x}:wake", false}, {"x:fenced", true}, {"x:FENCE", true},
 		{":fence:x", true}, {"{}x", false}, {"a}b", false}, {"}", false}, {"{}", false}, {"{a", true}, {"{", true}, {"{a}b", true},
 		{"}{a}", true}, {"{}{a}", false}, {"a{b}c{d}", true}, {"{{a}}", true}, {"a\x00", true},
@@ -133,7 +133,8 @@ func TestValidateRest(t *testing.T) {
 	})
 }
 
-// A call with a bad argument says which one is bad and of which operation, and asks for nothing.
+// The error of a call with a bad argument names the argument and the operation, and nothing is
+// sent.
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	l, req := lockertest.New(), locker.Request{Name: "a"}
@@ -230,7 +231,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// What a ctx that has ended stops.
+// An ended ctx stops these calls.
 func TestCancelledCtx(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()

@@ -17,22 +17,22 @@ type noLease struct{}
 
 func (noLease) Do(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil }
 
-// Timers stand still while a machine is suspended. So the wait for the end looks at the wall clock
-// again and again: each eighth of the TTL, but at least each 10 s and not more often than each
-// second. A suspension is a Deadline that is suddenly nearer.
+// Timers stand still while a machine is suspended. So the wait for the end checks the wall clock
+// each eighth of the TTL, but at least each 10 s and at most each second. A suspension suddenly
+// brings the Deadline nearer.
 func TestSuspensionIsNoticed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ ttl, at, left, ends time.Duration }{
-		{80 * time.Second, time.Second, 0, 10 * time.Second},                     // past the lease: found at the next look
+		{80 * time.Second, time.Second, 0, 10 * time.Second},                     // past the lease: found at the next check
 		{80 * time.Second, time.Second, 14 * time.Second, 15 * time.Second},      // nearer: to the instant
-		{80 * time.Second, 25 * time.Second, time.Second, 30 * time.Second},      // in the middle of a look
+		{80 * time.Second, 25 * time.Second, time.Second, 30 * time.Second},      // between two checks
 		{2 * time.Second, 100 * time.Millisecond, 0, time.Second},                // short leases: each second
 		{24 * time.Hour, 0, time.Hour, time.Hour},                                // long ones: every 10 s
 		{80 * time.Second, 0, 90 * time.Second, 90 * time.Second},                // and later, by a renewal
-		{time.Millisecond, 0, 500 * time.Microsecond, 1 * time.Millisecond},      // shorter than any look
+		{time.Millisecond, 0, 500 * time.Microsecond, 1 * time.Millisecond},      // shorter than any interval
 		{80 * time.Second, 75 * time.Second, time.Second, 80 * time.Second},      // just before the end
 		{80 * time.Second, 0, 80*time.Second + 1, 80*time.Second + 1},            // one nanosecond
-		{10 * time.Second, 9999 * time.Millisecond, 0, 10000 * time.Millisecond}, // just before a look
+		{10 * time.Second, 9999 * time.Millisecond, 0, 10000 * time.Millisecond}, // just before a check
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
@@ -107,9 +107,9 @@ func TestUntilPoll(t *testing.T) {
 	}
 }
 
-// skewed is a time whose clocks disagree: it is at wall by the wall clock and at mono by the
-// monotonic one. So is a Deadline after the machine was suspended, when the monotonic clock stood
-// still, or after somebody set the wall clock.
+// skewed is a time with disagreeing clocks: wall by the wall clock, mono by the monotonic one. Such
+// is a Deadline after a suspension of the machine, when the monotonic clock stood still, or after
+// the wall clock was set.
 func skewed(wall, mono time.Time) time.Time {
 	type fields struct { // of time.Time, when it has both clocks
 		wall uint64
@@ -120,8 +120,8 @@ func skewed(wall, mono time.Time) time.Time {
 	return wall
 }
 
-// A lock ends by the clock that says less, and its timer goes by that. The times are so far apart that
-// the speed of the machine does not matter.
+// A lock ends by the clock with less time left, and so does its timer. The times are so far apart
+// that the speed of the machine does not matter.
 func TestLeftByBothClocks(t *testing.T) {
 	t.Parallel()
 	const hour, later = time.Hour, 5 * time.Hour
@@ -148,7 +148,7 @@ func TestLeftByBothClocks(t *testing.T) {
 	})
 }
 
-// Beyond maxReports the oldest report that may be dropped is dropped, and no other.
+// Beyond maxReports the oldest droppable report is dropped, and no other.
 func TestReportsAdd(t *testing.T) {
 	t.Parallel()
 	var rs reports
@@ -170,7 +170,7 @@ func TestReportsAdd(t *testing.T) {
 	check.Equal(t, "reports of which the first may be dropped", len(rs.queue), maxReports)
 }
 
-// More reports than one caller runs are all run, and none is dropped that must not be.
+// More reports than one caller runs are all run: undroppable ones are never dropped.
 func TestReportsOfManyEvents(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l, ran := &lockState{}, 0

@@ -18,14 +18,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// recorder writes down what a Trace reports.
+// recorder records the reports of a Trace.
 type recorder struct {
 	events []string
 	last   any
-	ctx    context.Context //nolint:containedctx // what was reported with
+	ctx    context.Context //nolint:containedctx // that of the report
 }
 
-// trace is a Trace of r.
+// trace returns a Trace that records to r.
 func (r *recorder) trace() *locktrace.Trace {
 	t := new(locktrace.Trace)
 	v := reflect.ValueOf(t).Elem()
@@ -40,7 +40,7 @@ func (r *recorder) trace() *locktrace.Trace {
 	return t
 }
 
-// A Lock reports to the Trace of its acquire, and to one that is added later. Each gets its own ctx,
+// A Lock reports to the Trace of its acquire, and to a later added one. Each gets its own ctx,
 // which does not end.
 func TestLockIsTraced(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestLockIsTraced(t *testing.T) {
 	})
 }
 
-// Who does not trace pays nothing: a Lock is two allocations, and the ctx of an operation another.
+// Without a Trace nothing is paid: a Lock is two allocations, and the ctx of an operation another.
 func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 	ctx := context.Background()
 	var l lease.Lease = leaseFunc(func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil })
@@ -118,8 +118,8 @@ func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 	}
 }
 
-// A loss is reported once, when it happens and even if nobody looks: to the Trace of the acquire, and
-// to one that is added before or after the end.
+// A loss is reported once, when it happens and even if the lock is not used: to the Trace of the
+// acquire, and to one added before or after the end.
 func TestLossIsTraced(t *testing.T) {
 	t.Parallel()
 	marked := func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }
@@ -177,7 +177,7 @@ func TestLossIsTraced(t *testing.T) {
 	})
 }
 
-// What middleware adds is in the ctx of the work; what wraps later overrules.
+// The ctx of the work has the values added by middleware; the outer value wins.
 func TestWrapContext(t *testing.T) {
 	t.Parallel()
 	type inner struct{}
@@ -201,7 +201,7 @@ func TestWrapContext(t *testing.T) {
 	check.Error(t, "Do", err)
 }
 
-// diary keeps what is reported, in order.
+// diary keeps reports, in order.
 type diary struct {
 	mu      sync.Mutex
 	entries []string
@@ -219,7 +219,7 @@ func (d *diary) read() []string {
 	return slices.Clone(d.entries)
 }
 
-// A callback that panics keeps no other from being called, no context from ending, and no release
+// A panicking callback keeps no other from being called, no context from ending, and no release
 // from being sent.
 func TestPanicInAfterDone(t *testing.T) {
 	t.Parallel()
@@ -256,13 +256,13 @@ func TestPanicInAfterDone(t *testing.T) {
 	}
 }
 
-// The events of a lock are reported in order, however slow the callback of one is. Neither Release
-// nor the end of the lock's contexts waits for it.
+// The events of a lock are reported in order, however slow a callback is. Neither Release nor the
+// end of the lock's contexts waits for it.
 func TestReportsInOrder(t *testing.T) {
 	t.Parallel()
 	renew := func(lock *locker.Lock) { _ = lock.Renew(context.Background(), 0) }
 	type test struct {
-		slow string // the callback that blocks
+		slow string // the blocked callback
 		lose func(lock *locker.Lock)
 		want []string
 	}
@@ -311,8 +311,8 @@ func TestReportsInOrder(t *testing.T) {
 	})
 }
 
-// TestAfterDoneBesideABlockedCallback checks that a callback that blocks does not keep AfterDone
-// from reporting the end of the lock, however it ends.
+// A blocked callback does not keep AfterDone from reporting the end of the lock, however the lock
+// ends.
 func TestAfterDoneBesideABlockedCallback(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]func(lock *locker.Lock, server *fakeLease){

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// A renewal that no Trace wants to know costs what it costs without a Trace.
+// A renewal that no Trace reports costs as little as one without a Trace.
 func TestRenewalWithoutRenewed(t *testing.T) { //nolint:paralleltest // it counts allocations
 	renew := func(trace *locktrace.Trace) float64 {
 		lock := locker.NewLock(locktrace.With(context.Background(), trace), lease.Grant{Name: "a", Token: secret}, &fakeLease{})
