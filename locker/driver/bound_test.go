@@ -20,7 +20,7 @@ func endless(t *testing.T) context.Context {
 	return context.WithValue(context.WithoutCancel(t.Context()), key("k"), "v")
 }
 
-// dated is a context that has a deadline and no Done, as a client's own context type may be.
+// dated is a context with a deadline and no Done, as a client's own context type may be.
 type dated struct {
 	context.Context
 	deadline time.Time
@@ -65,7 +65,7 @@ func TestBoundEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
-// stopped returns b, which is stopped when the test ends.
+// stopped returns b, and stops it when the test ends.
 func stopped(t *testing.T, b *driver.Bounded) *driver.Bounded {
 	t.Cleanup(b.Stop)
 	return b
@@ -133,8 +133,7 @@ func TestBoundStop(t *testing.T) {
 		wantEnd(asked, t, "Done asked before Stop", context.Canceled)
 		wantEnd(unasked, t, "Done asked after Stop", context.Canceled)
 		check.Advance(time.Hour)
-		// An ended context keeps its error: who waits compares it with what was seen
-		// before.
+		// An ended context keeps its error: a waiter compares it with an earlier result.
 		wantEnd(asked, t, "stopped, past its deadline", context.Canceled)
 		wantEnd(unasked, t, "stopped, past its deadline", context.Canceled)
 	})
@@ -194,7 +193,7 @@ func TestCancellable(t *testing.T) {
 		{"dated", dated{endless(t), time.Now()}, false},
 		{"bounded over endless", bounded, false},
 		{"bounded over cancellable", boundedOver, true},
-		{"a value over bounded", context.WithValue(bounded, key("k"), 1), true}, // nobody can see through it
+		{"a value over bounded", context.WithValue(bounded, key("k"), 1), true}, // its parent is hidden
 	} {
 		if got := driver.Cancellable(tt.ctx); got != tt.want {
 			t.Errorf("Cancellable of %s: %v, want %v", tt.name, got, tt.want)
@@ -204,7 +203,7 @@ func TestCancellable(t *testing.T) {
 
 func TestBoundAllocates(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
-	embedded := make([]driver.Bounded, 101) // AllocsPerRun runs once more than it says
+	embedded := make([]driver.Bounded, 101) // AllocsPerRun runs once more than its argument
 	for name, tt := range map[string]struct {
 		want float64
 		f    func()
@@ -250,7 +249,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A context derived from a Bounded over a cancellable parent ends with that without a goroutine.
+// A context derived from a Bounded over a cancellable parent ends with the parent, without a
+// goroutine.
 func TestBoundIsACheapParent(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(t.Context())
@@ -282,7 +282,7 @@ func TestBoundAtOnce(t *testing.T) {
 	}
 }
 
-// parent is a context that can be cancelled. Its children learn of the end later.
+// parent is a cancellable context. Its children learn of the end later.
 type parent struct {
 	context.Context
 	done chan struct{}
@@ -298,7 +298,7 @@ func (p *parent) Err() error {
 	return nil
 }
 
-// Who waits for Cancelled finds an error then, whoever has asked for Done before.
+// Once Cancelled is closed, Err returns an error, whoever has called Done before.
 func TestCancelledHasAnError(t *testing.T) {
 	t.Parallel()
 	for range 100 {

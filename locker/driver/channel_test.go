@@ -13,7 +13,7 @@ import (
 type listening struct {
 	driver.Driver
 	channel string
-	ctx     context.Context //nolint:containedctx // what was asked with
+	ctx     context.Context //nolint:containedctx // that of the call
 }
 
 var errListening = errors.New("asked the driver")

@@ -26,7 +26,7 @@ const (
 	refusedInScript62 = "ERR Error running script (call to f_ec22): @user_script:1: The user executing the script can't run this command or subcommand"
 )
 
-// A script that the ACL stopped may have written; a call that it refused as a whole has not.
+// A script stopped by the ACL may have written; a call refused as a whole has not.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -49,7 +49,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// alert returns the error that crypto/tls makes of an alert of the server.
+// alert returns crypto/tls's error for an alert of the server.
 func alert(code tls.AlertError) error {
 	return &net.OpError{Op: "remote error", Err: errors.New(code.Error())}
 }
@@ -111,7 +111,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{serverError("ERR Error running script (call to f_ec22): @user_script:1: bad argument: -1 OOM"), false, false},
 		{serverError("ERR no script: -OOM command not allowed"), false, false},
 
-		// Replies that a script can get after a write.
+		// Replies possible after a script's write.
 		{serverError("ERR Unknown Redis command called from script script: ec22, on @user_script:1."), false, false},
 		{serverError("ERR wrong number of arguments for 'hset' command script: ec22, on @user_script:1."), false, false},
 		{serverError("ERR wrong number of arguments for 'set' command"), false, false},
@@ -143,7 +143,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{driver.ErrClosed, true, false},
 		{driver.NotSent(driver.ErrClosed), true, false},
 
-		// Errors of the WAIT after a script that was executed.
+		// Errors of the WAIT after an executed script.
 		{&driver.WaitError{Err: io.EOF}, false, true},
 		{&driver.WaitError{Err: driver.NotSent(io.EOF)}, false, true},
 		{&driver.WaitError{Err: serverError("ERR WAIT cannot be used with replica instances.")}, false, true},

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// The keys and channels that belong to a name share its slot. A name is refused if it has none, or
-// if it could be one of them.
+// The keys and channels of a name share its slot. A name is refused if it has no slot, or if it
+// could be one of them.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{
 		"job", "{user:1}:x", "a}b", "{}x", "x{", "a{b}c}d", "}{a}", "\x00\xff", "x:fence", "{x}:wake", ":fence", "x:waiters", strings.Repeat("x", locker.MaxNameLen+1),
@@ -53,8 +53,8 @@ func checkSiblings(t *testing.T, key string) {
 	}
 }
 
-// NewReply returns the same Reply for every Go type in which a client decodes a value, and refuses
-// anything else. The input is RESP; the values are decoded from it.
+// NewReply returns the same Reply for every Go type of a decoded value, and refuses anything else.
+// The input is RESP; the values are decoded from it.
 func FuzzNewReply(f *testing.F) {
 	for _, reply := range []string{
 		":1\r\n", "$-1\r\n", "$1\r\nx\r\n", "+OK\r\n", "*-1\r\n", "*0\r\n", "*3\r\n:1\r\n$-1\r\n$0\r\n\r\n", "*1\r\n*0\r\n", ",1.5\r\n", "#t\r\n",
@@ -93,7 +93,7 @@ func FuzzNewReply(f *testing.F) {
 	})
 }
 
-// reshape returns a value in the other types that clients use.
+// reshape returns a value in other types used by clients.
 func reshape(value any) any {
 	switch value := value.(type) {
 	case int64:

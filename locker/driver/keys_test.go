@@ -24,7 +24,7 @@ func slot(key string) uint16 {
 	return crc % 16384
 }
 
-// hashed returns the part of a key that is hashed, as keyHashSlot in cluster.c does.
+// hashed returns the hashed part of a key, as keyHashSlot in cluster.c does.
 func hashed(key string) string {
 	open := 0
 	for open < len(key) && key[open] != '{' {

@@ -37,7 +37,7 @@ func TestWatchClose(t *testing.T) {
 	runtime.KeepAlive(target)
 }
 
-// What is closed does not keep the target.
+// A watch does not keep its target in memory.
 func TestWatchCloseEndsWithItsTarget(t *testing.T) {
 	t.Parallel()
 	c, end := newClosable()

@@ -44,7 +44,7 @@ func (*wrapper) Do(context.Context, lease.Op) (lease.Term, error) {
 }
 func (w *wrapper) Unwrap() lease.Lease { return w.inner }
 
-// tokened is a Lease that has a token.
+// tokened is a Lease with a token.
 type tokened struct{ wrapper }
 
 func (*tokened) Token() string { return "token" }
@@ -72,7 +72,7 @@ func TestFind(t *testing.T) {
 	})
 }
 
-// The owner that was set last wins. One that was set for a name is that of this name only.
+// The owner set last wins. One set for a name applies to this name only.
 func TestOwnerFrom(t *testing.T) {
 	t.Parallel()
 	all := func(owner string) func(context.Context) context.Context {
@@ -102,7 +102,7 @@ func TestOwnerFrom(t *testing.T) {
 	}, func(t *testing.T, tt test) {
 		ctx := t.Context()
 		for _, say := range tt.said {
-			ctx = say(ctx) //nolint:fatcontext // how deep it goes is the point
+			ctx = say(ctx) //nolint:fatcontext // nesting is the point
 		}
 		for name, want := range map[string]string{"a": tt.a, "b": tt.b} {
 			if got, ok := lease.OwnerFrom(ctx, name); got != want || ok != (want != "") {
@@ -123,7 +123,7 @@ func TestNewToken(t *testing.T) {
 		}
 		seen[token] = true
 	}
-	// Every place takes many values: nothing of the 128 bits is fixed but two in the last place.
+	// Every place takes many values: of the 128 bits only two are fixed, in the last place.
 	for place := range lease.TokenLen {
 		values := map[byte]bool{}
 		for token := range seen {

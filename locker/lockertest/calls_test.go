@@ -35,7 +35,7 @@ func TestCalls(t *testing.T) {
 		_, err = locker.Break(t.Context(), l, "a")
 		check.Error(t, "Break", err)
 
-		other := l.Hold(locker.Request{Name: "b"}) // nobody of the program under test
+		other := l.Hold(locker.Request{Name: "b"}) // not of the program under test
 		check.Error(t, "Renew", other.Renew(t.Context(), 0))
 		release(t, other)
 

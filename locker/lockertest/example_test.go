@@ -28,7 +28,7 @@ func report(ctx context.Context, locks locker.Locker) (written bool, err error) 
 	})
 }
 
-// A program that takes a locker.Locker is tested with one that needs no Redis.
+// A program with a locker.Locker is tested without Redis.
 func Example() {
 	locks := lockertest.New()
 	fmt.Println(report(context.Background(), locks))
@@ -80,7 +80,7 @@ func ExampleLocker_FailAcquire() {
 	// Output: false holdfast: acquire "report": connection refused
 }
 
-// A renewal whose answer did not come leaves the lease as it was.
+// An unanswered renewal leaves the lease as it was.
 func ExampleLocker_FailRenew() {
 	ctx, locks := context.Background(), lockertest.New()
 	lock := locker.Must(locks.Acquire(ctx, locker.Request{Name: "report", TTL: time.Minute}))
@@ -93,7 +93,7 @@ func ExampleLocker_FailRenew() {
 	// <nil> true
 }
 
-// A release whose answer did not come may have left the name held until its lease ends.
+// An unanswered release may have left the name held until its lease ends.
 func ExampleLocker_FailRelease() {
 	locks := lockertest.New()
 	locks.FailRelease(locker.ErrUnknownOutcome)
@@ -104,7 +104,7 @@ func ExampleLocker_FailRelease() {
 	// false <nil>
 }
 
-// Inspect tells a test what is held.
+// Inspect shows a test the holder.
 func ExampleLocker_Inspect() {
 	ctx, locks := context.Background(), lockertest.New()
 	for _, reader := range []string{"r1", "r2"} {
@@ -164,7 +164,7 @@ func ExampleLocker_SetOutage() {
 	// works again: true
 }
 
-// A cron job runs on three replicas whose clocks differ. MinHold makes it run once per tick.
+// A cron job runs on three replicas with different clocks. MinHold makes it run once per tick.
 func Example_cronJob() {
 	synctest.Test(new(testing.T), func(*testing.T) { // in a test: its own t
 		locks := lockertest.New()
@@ -194,7 +194,7 @@ func Example_cronJob() {
 	// Output: 6 runs in 6 ticks
 }
 
-// A leader that stops hands over to the next candidate, and a term is never led by two.
+// A leader that stops hands over to the next candidate, and a term never has two leaders.
 func Example_leaderHandOver() {
 	synctest.Test(new(testing.T), func(*testing.T) { // in a test: its own t
 		locks := lockertest.New()

@@ -65,8 +65,7 @@ func TestExpire(t *testing.T) {
 	acquire(t, l, locker.Request{Name: "a"})
 }
 
-// Between the attempt that wins and the Lock that Acquire returns, there is a moment. A loss in it
-// must not go unheard.
+// A loss between the successful attempt and Acquire's return is reported.
 func TestExpireDuringAcquire(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
@@ -111,13 +110,13 @@ func TestHold(t *testing.T) {
 	acquire(t, l, locker.Request{Name: "a"})
 }
 
-// An acquire that is undone leaves nothing. A resume that is undone leaves the hold to its former
-// holder, with the lease that it had by then. No resume shortens a lease.
+// An undone acquire leaves nothing. An undone resume leaves the hold to its former holder, with its
+// lease of that time. No resume shortens a lease.
 func TestUndo(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
 		old := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
-		undo := func(lock *locker.Lock) { // as a quorum does whose other nodes failed
+		undo := func(lock *locker.Lock) { // as a quorum does when its other nodes failed
 			_, err := lock.Hold().Lease().Do(t.Context(), lease.Op{Kind: lease.OpUndo})
 			check.Error(t, "undo", err)
 		}

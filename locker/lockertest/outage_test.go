@@ -13,14 +13,14 @@ import (
 
 var outages = map[string]lockertest.Outage{"refused": lockertest.Refused, "silent": lockertest.Silent}
 
-// What an outage held up goes on when it is over.
+// Calls held up by an outage go on after it.
 func TestCallsGoOnAfterASilentOutage(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l, start := lockertest.New(), time.Now()
 		held := acquire(t, l, locker.Request{Name: "held", TTL: time.Minute})
 		released := acquire(t, l, locker.Request{Name: "released", TTL: time.Minute})
 		l.SetOutage(lockertest.Silent)
-		time.AfterFunc(time.Second, func() { l.SetOutage(lockertest.Refused) }) // what was sent stays sent
+		time.AfterFunc(time.Second, func() { l.SetOutage(lockertest.Refused) }) // a sent call stays sent
 		time.AfterFunc(2*time.Second, func() { l.SetOutage(lockertest.NoOutage) })
 		calls := map[string]func() error{
 			"Acquire": func() error {
@@ -47,7 +47,7 @@ func TestCallsGoOnAfterASilentOutage(t *testing.T) {
 	})
 }
 
-// A release that failed is executed when the outage is over, as the clean-up of a strategy does.
+// A failed release is executed after the outage, as by a strategy's clean-up.
 func TestReleaseAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, outages, func(t *testing.T, kind lockertest.Outage) {
@@ -88,7 +88,7 @@ func TestReleaseAfterAnOutageIsOfItsHold(t *testing.T) {
 	})
 }
 
-// Failures that were set are for calls that reach the server.
+// Failures are kept for calls that reach the server.
 func TestFailuresOutliveAnOutage(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
@@ -109,7 +109,7 @@ func TestBadOutage(t *testing.T) {
 	check.Equal(t, "String", lockertest.Outage(7).String()+" "+lockertest.NoOutage.String(), "Outage(7) no outage")
 }
 
-// A Break that found the holds and met an outage ends them when it is over, and no later ones.
+// A Break that found the holds and met an outage ends them after it, and no later ones.
 func TestBreakAfterAnOutage(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()

@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// whenWoken is a retry that tries again only when it is woken, or at the end of the lease.
+// whenWoken is a retry that tries again only after a wake-up, or at the end of the lease.
 func whenWoken(l locker.Locker) locker.Locker {
 	policy := func() backoff.BackOff { return backoff.NewConstantBackOff(24 * time.Hour) }
 	return locker.Must(retry.New(retry.Config{Policy: policy}))(l)
 }
 
-// Whatever frees a name wakes those who wait for it, in every process.
+// Whatever frees a name wakes its waiters, in every process.
 func TestWakeUps(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]func(*lockertest.Locker, *locker.Lock){
@@ -55,7 +55,7 @@ func TestWakeUps(t *testing.T) {
 	})
 }
 
-// A writer that waits keeps new readers out for five seconds; then they get in for as long.
+// A waiting writer keeps new readers out for five seconds; then they get in for as long.
 func TestReadersAndWritersTakeTurns(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
@@ -84,7 +84,7 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 	})
 }
 
-// Permits that a woken waiter leaves are for the next one, at once.
+// Permits left over by a woken waiter are for the next one, at once.
 func TestReleaseWakesAllWhoFit(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.NewSemaphore(3)
@@ -106,7 +106,7 @@ func TestReleaseWakesAllWhoFit(t *testing.T) {
 	})
 }
 
-// A waiter whose attempt met an outage tries again when that is over.
+// A waiter tries again after an outage during its attempt.
 func TestWaiterOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, outages, func(t *testing.T, kind lockertest.Outage) {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// With reports the events of the locks that are acquired with a context.
+// With reports the events of locks acquired with a context.
 func ExampleWith() {
 	ctx := locktrace.With(context.Background(), &locktrace.Trace{
 		Acquired: func(_ context.Context, i locktrace.AcquiredInfo) { fmt.Println("acquired", i.Name, "from", i.Strategy) },

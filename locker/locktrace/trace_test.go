@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// recorder is the names of the events that were reported.
+// recorder is the names of the reported events.
 type recorder []string
 
-// trace is a Trace of r whose events have a prefix.
+// trace is a Trace of r with a prefix in its events.
 func (r *recorder) trace(prefix string) *locktrace.Trace {
 	t := new(locktrace.Trace)
 	eachEvent(t, func(name string, event reflect.Value) {
@@ -58,8 +58,8 @@ func TestWithTrace(t *testing.T) {
 	}
 }
 
-// Where only one of two traces wants an event, it gets it once; where none does, the composed Trace
-// has none.
+// If only one of two traces has an event's callback, it is called once; if none has, neither has
+// the composed Trace.
 func TestWithTraceOfParts(t *testing.T) {
 	t.Parallel()
 	var r recorder

@@ -33,7 +33,7 @@ func Example() {
 	// true
 }
 
-// A lock that was lost blocks nobody, and its Unlock leaves the next lock of the name alone.
+// A lost lock blocks nobody, and its Unlock leaves the next lock of the name alone.
 func ExampleLocks_Unlock() {
 	ctx, l := context.Background(), lockertest.New()
 	locks := locker.Must(named.New(l, locker.Request{}))

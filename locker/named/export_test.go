@@ -1,6 +1,6 @@
 package named
 
-// Kept returns how many names are in use, and how many lost locks wait for their Unlock.
+// Kept returns the number of names in use, and of lost locks waiting for their Unlock.
 func (s *Locks) Kept() (names, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

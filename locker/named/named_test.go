@@ -30,7 +30,7 @@ func want(t *testing.T, what string, err error, targets ...error) {
 	}
 }
 
-// wantKept demands that so many names are in use and so many lost locks wait for their Unlock.
+// wantKept demands these numbers of names in use and of lost locks waiting for their Unlock.
 func wantKept(t *testing.T, s *named.Locks, names, lost int) {
 	t.Helper()
 	if n, l := s.Kept(); n != names || l != lost {
@@ -115,7 +115,7 @@ func TestLockWaitsForItsProcess(t *testing.T) {
 	wantKept(t, s, 0, 0)
 }
 
-// What ends a wait for another caller of this process.
+// The ends of a wait for another caller of this process.
 func TestLockGivesUp(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -138,7 +138,7 @@ func TestLockGivesUp(t *testing.T) {
 	})
 }
 
-// What is left of MaxWait after the wait in this process bounds the acquire.
+// The rest of MaxWait after the wait in this process bounds the acquire.
 func TestMaxWaitIsOne(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		var got time.Duration
@@ -155,7 +155,8 @@ func TestMaxWaitIsOne(t *testing.T) {
 	})
 }
 
-// A lost lock occupies its name no longer. Its Unlock says so, and leaves the next lock alone.
+// A lost lock occupies its name no longer. Its Unlock reports the loss, and leaves the next lock
+// alone.
 func TestLost(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
@@ -177,7 +178,7 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// A loss that the release finds is reported too.
+// A loss found by the release is reported too.
 func TestLostUnheard(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
@@ -238,7 +239,7 @@ func TestPanicFreesTheName(t *testing.T) {
 	wantKept(t, s, 0, 0)
 }
 
-// However many locks are lost and never unlocked, what is kept stays bounded.
+// However many locks are lost and never unlocked, the memory for them stays bounded.
 func TestBounded(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
