@@ -39,8 +39,8 @@ func TestAwaitOfAnEndedContextCallsNothing(t *testing.T) {
 	check.Error(t, "Await", err, driver.ErrNotSent, context.Canceled)
 }
 
-// If the call has returned and ctx has ended, Await returns the result of the call. On one
-// processor, Await runs after the end of ctx only once the call has returned.
+// If the call has returned and ctx has ended, Await returns the call's result. On one processor,
+// Await runs after the end of ctx only once the call has returned.
 func TestAwaitPrefersTheAnswer(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	answered := 0
@@ -71,7 +71,7 @@ func TestAwaitOfEndlessContextTakesNoGoroutine(t *testing.T) {
 }
 
 // Await returns although the client ignores its context; the call goes on in the background. Its
-// PendingError reports the late answer to callbacks that were set before it and after it.
+// PendingError reports the late answer to callbacks set before and after it.
 func TestAwaitTellsTheLateAnswer(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
@@ -117,7 +117,7 @@ type closer struct{ closed atomic.Int32 }
 
 func (c *closer) Close() error { c.closed.Add(1); return nil }
 
-// A connection that comes too late is closed, and no other.
+// A connection is closed if it comes too late, and only then.
 func TestAwaitConn(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -149,7 +149,7 @@ func TestAwaitConn(t *testing.T) {
 }
 
 // Deadlines close to each other share a channel. It is closed after the deadline, at most Grain
-// later, and no earlier does Err return an error.
+// later, and Err returns an error no earlier.
 func TestExpiriesShare(t *testing.T) {
 	t.Parallel()
 	const after = 3 * time.Second
@@ -196,7 +196,7 @@ func (dated) Done() <-chan struct{}         { return nil }
 func (dated) Err() error                    { return nil }
 func (dated) Value(any) any                 { return nil }
 
-// A context that can be cancelled, whose deadline is near, or that has none, is left as it is.
+// A context is left as it is if it can be cancelled, has a near deadline, or has none.
 func TestExpiriesLeaveAlone(t *testing.T) {
 	t.Parallel()
 	var e adapter.Expiries
@@ -215,7 +215,7 @@ func TestExpiriesLeaveAlone(t *testing.T) {
 	}
 }
 
-// A context ends also if all that shared its Done before are over.
+// A context ends even if all contexts that shared its Done have ended before.
 func TestExpiriesLastLeaves(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		var e adapter.Expiries
@@ -229,8 +229,7 @@ func TestExpiriesLastLeaves(t *testing.T) {
 	})
 }
 
-// After Close no timer is left once the last context is not used any more, whether it was shared
-// before or after.
+// After Close no timer outlives the last use of a context, shared before or after Close.
 func TestExpiriesClose(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		var e adapter.Expiries

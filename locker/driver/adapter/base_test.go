@@ -26,8 +26,8 @@ func TestBaseShutdown(t *testing.T) {
 	check.Error(t, "UntilClose, asked for the first time", b.UntilClose().Err(), context.Canceled)
 }
 
-// Shutdown cancels background work, which can still send, and waits for it. Then calls fail, and
-// the hub is closed last.
+// Shutdown cancels background work and waits for it; meanwhile the work can still send. Then calls
+// fail, and the hub is closed last.
 func TestBaseShutdownOrder(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		var b adapter.Base
@@ -86,7 +86,7 @@ func TestBaseShutdownIsBounded(t *testing.T) {
 		check.Error(t, "Shutdown", err, closeErr)
 		check.Error(t, "Shutdown during Shutdown", <-second, driver.ErrClosed)
 		check.Error(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
-		close(free) // what ends later must not panic
+		close(free) // a later end must not panic
 	})
 }
 

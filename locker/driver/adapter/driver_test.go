@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// The words of each command, and what the driver makes of the answers.
+// The words of each command, and the driver's reading of the answers.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	script := driver.NewScript("return 1")
@@ -93,8 +93,8 @@ func TestCommandAllocates(t *testing.T) {
 	}
 }
 
-// A command that began may begin again, as a client does that sends it to another node. One that is
-// abandoned never begins.
+// A begun command may begin again, as when a client sends it to another node. An abandoned one
+// never begins.
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]bool{"begun": true, "abandoned": false}, func(t *testing.T, begun bool) {
@@ -122,8 +122,8 @@ func TestBegin(t *testing.T) {
 	})
 }
 
-// What has a WAIT behind it travels by itself. It takes as long as the replicas do, so that it holds
-// nobody up: neither others like it, nor those without.
+// A command with a WAIT travels alone. It takes as long as the replicas do, and must not delay
+// others, with or without a WAIT.
 func TestEvalAckedTravelsByItself(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		const replication = 30 * time.Millisecond
@@ -168,7 +168,7 @@ func TestEvalAckedTravelsByItself(t *testing.T) {
 
 var _ driver.Driver = (*adapter.Driver)(nil)
 
-// What a client is not known to do is reported as unsupported, and nothing is sent for it.
+// An undeclared ability of a client is reported as unsupported, and nothing is sent for it.
 func TestDriverDefaults(t *testing.T) {
 	t.Parallel()
 	d, _ := over(adapter.Client{Send: func(context.Context, []*adapter.Command) { t.Error("something was sent") }})
@@ -240,7 +240,7 @@ func TestServerError(t *testing.T) {
 	}
 }
 
-// Arguments that a server repeats are in no text, also not in the text of the client's error.
+// Arguments repeated by a server are in no text, nor in the text of the client's error.
 func TestServerErrorShowsNoArguments(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ text, want string }{

@@ -77,7 +77,7 @@ func Example() {
 	// driver is closed
 }
 
-// toy is a client of a server that has one key and one script, and no messages.
+// toy is a client of a server with one key and one script, and no messages.
 type toy struct{ taken bool }
 
 func (c *toy) Do(args ...string) (any, error) {

@@ -23,16 +23,16 @@ type server struct {
 	mu       sync.Mutex
 	feeds    []*feed
 	dialed   []time.Time      // every attempt
-	refuse   error            // of every open, while it is set
-	forbid   map[string]error // what SUBSCRIBE to a channel is answered with
-	forbidUn error            // what UNSUBSCRIBE is answered with
+	refuse   error            // of every open, until cleared
+	forbid   map[string]error // replies to SUBSCRIBE, by channel
+	forbidUn error            // reply to UNSUBSCRIBE
 	client   clientKind
 	silent   bool          // confirms nothing; the test does
 	fragile  bool          // hangs up after the first command
 	lasts    time.Duration // how much later
 	stall    chan struct{} // commands cannot be written until it is closed
 	writeErr error         // of every command
-	hasty    bool          // the client closes the connection before it tells of writeErr
+	hasty    bool          // the client closes the connection before it returns writeErr
 	closeErr error         // of Close
 }
 
@@ -41,13 +41,13 @@ type clientKind uint8
 
 const (
 	endsAtErrors clientKind = iota // the connection ends; it does not report Unsubscribed either
-	knowsOrder                     // that one came
-	knowsCommand                   // which command it answers; it does not report Unsubscribed otherwise
+	knowsOrder                     // the client reports an error reply, not its command
+	knowsCommand                   // the client reports the command too; it does not report Unsubscribed otherwise
 )
 
 func newServer(t *testing.T) *server { return &server{t: t, forbid: map[string]error{}} }
 
-// newHub returns a Hub on srv that is closed when the test ends.
+// newHub returns a Hub on srv, and closes it when the test ends.
 func newHub(t *testing.T, srv *server) *adapter.Hub {
 	hub := adapter.NewHub(srv.open)
 	t.Cleanup(func() { closeHub(t, hub) })
@@ -76,7 +76,7 @@ func (s *server) set(f func()) {
 	f()
 }
 
-// dials returns when connections were dialed, relative to the first.
+// dials returns the times of the dials, relative to the first.
 func (s *server) dials() (after []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *server) newest() *feed {
 	return s.feeds[len(s.feeds)-1]
 }
 
-// uncomparable is a Feed as a Hub may get it: it need not be comparable.
+// uncomparable is a Feed that is not comparable, as a Hub may get it.
 type uncomparable struct {
 	adapter.Feed
 	_ []byte
@@ -205,7 +205,7 @@ func (f *feed) publish(channel string) {
 	f.events <- event{Event: adapter.Event{Kind: adapter.Message, Channel: channel}}
 }
 
-// hangUp ends the connection as a server does that dies.
+// hangUp ends the connection as a dying server does.
 func (f *feed) hangUp() { f.events <- event{err: net.ErrClosed} }
 
 // sent returns the written commands, in order for each channel.
@@ -215,7 +215,7 @@ func (f *feed) sent() []string {
 	return slices.Clone(f.commands)
 }
 
-// subscribe subscribes, and receives the wake-up of the confirmation if there is one.
+// subscribe subscribes, and receives the wake-up of the confirmation, if any.
 func subscribe(t *testing.T, hub *adapter.Hub, channel string) driver.Subscription {
 	t.Helper()
 	sub, err := hub.Subscribe(t.Context(), channel)

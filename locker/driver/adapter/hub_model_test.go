@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// slowServer executes commands in order, each a while after it was sent. It delivers messages to
-// the connections that are subscribed at that time, and to no others.
+// slowServer executes commands in order, each a while after it was sent. It delivers messages only
+// to connections subscribed at that time.
 type slowServer struct {
 	*server
 
@@ -72,7 +72,7 @@ func (f *slowFeed) answer(command, channel string) {
 		ev.Kind = adapter.Unsubscribed
 	}
 	refused := time.Now().Before(f.srv.refusing)
-	if driver.CodeOf(f.srv.refusal) == "NOPERM" && !f.on[channel] { // it would end the subscription rightly
+	if driver.CodeOf(f.srv.refusal) == "NOPERM" && !f.on[channel] { // that refusal would rightly end the subscription
 		refused = false
 	}
 	switch {
@@ -109,7 +109,7 @@ func (s *slowServer) publish(channel string) {
 	}
 }
 
-// disturb does one of the things that happen to servers and connections.
+// disturb injects one fault of a server or a connection.
 func (s *slowServer) disturb() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *slowServer) disturb() {
 }
 
 // Whatever happens to the connection, a listener is woken after a message on its channel: by the
-// message, or once another connection is subscribed.
+// message, or by another connection's subscription.
 func TestHubLosesNoWakeUp(t *testing.T) {
 	kinds := map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand}
 	t.Parallel()

@@ -17,8 +17,8 @@ var (
 	errBusy          error = adapter.NewServerError("BUSY Redis is busy running a script.", errors.New("below"))
 )
 
-// eachKind runs a test of a Hub for each kind of client that keeps a connection after an error
-// reply.
+// eachKind runs a test of a Hub for each kind of client with connections that outlast error
+// replies.
 func eachKind(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub)) {
 	t.Parallel()
 	kinds := map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand}
@@ -79,7 +79,7 @@ func TestHubTellsRefusalsApart(t *testing.T) {
 	})
 }
 
-// The answer to a SUBSCRIBE is handled also if its caller has given up.
+// The answer to a SUBSCRIBE is handled even if its caller has given up.
 func TestHubRefusesWhatWasGivenUp(t *testing.T) {
 	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")
@@ -98,7 +98,7 @@ func TestHubRefusesWhatWasGivenUp(t *testing.T) {
 	})
 }
 
-// A transient refusal is not remembered. A subscription that was confirmed is restored after it.
+// A transient refusal is not remembered. After it, a confirmed subscription is restored.
 func TestHubForgetsPassingRefusals(t *testing.T) {
 	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")

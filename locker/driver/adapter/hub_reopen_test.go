@@ -52,8 +52,8 @@ func TestHubComesBack(t *testing.T) {
 	})
 }
 
-// Commands that were not written before a connection broke are not written on the next one; it gets
-// the channels that are wanted then.
+// Commands still unwritten when a connection breaks are not written on the next one; it subscribes
+// to the channels wanted then.
 func TestHubForgetsBlockedWrites(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
@@ -69,8 +69,8 @@ func TestHubForgetsBlockedWrites(t *testing.T) {
 	})
 }
 
-// A connection on which a server answers no more is replaced within ten seconds, though nobody
-// subscribes meanwhile.
+// A connection to a silent server is replaced within ten seconds, even if nobody subscribes
+// meanwhile.
 func TestHubNoticesAHalfOpenConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
@@ -110,9 +110,9 @@ func TestHubsProbeApart(t *testing.T) {
 	})
 }
 
-// A server that hangs up, as one with too many clients does, is not dialed every 10 ms. Nor is a
-// proxy whose server is down, which hangs up a round trip later. Connections that break every 40 ms
-// are replaced soon: a waiter has no place in a strict order meanwhile.
+// A server that hangs up, as one with too many clients does, is not dialed every 10 ms; nor is a
+// proxy of a dead server, which hangs up a round trip later. Connections that break every 40 ms are
+// replaced soon: a waiter has no place in a strict order meanwhile.
 func TestHubPauses(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -203,7 +203,7 @@ func TestHubSubscribeWhileDown(t *testing.T) {
 	})
 }
 
-// The refusal of one channel is not reported to concurrent callers that subscribe to another.
+// The refusal of one channel is not reported to concurrent subscribers of another.
 func TestHubRefusesOneChannelAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		stall := make(chan struct{})
@@ -247,8 +247,8 @@ func TestHubBearsSlowConfirmations(t *testing.T) {
 	})
 }
 
-// If the server refuses a probe, the connection is not half open, and the subscription continues:
-// a user who may not run SUBSCRIBE any more, and a script that runs for long, do not end it.
+// A refused probe does not mean a half-open connection, and the subscription continues: a user who
+// lost SUBSCRIBE, or a long script, does not end it.
 func TestHubOutlastsRefusedProbes(t *testing.T) {
 	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
@@ -265,8 +265,8 @@ func TestHubOutlastsRefusedProbes(t *testing.T) {
 	})
 }
 
-// A client that ends the connection after an error reply loses no channel by a refused probe: the
-// next connection subscribes again, once the server allows it.
+// If a client ends the connection after a refused probe, no channel is lost: the next connection
+// subscribes again, once the server allows it.
 func TestHubReconnectsAfterARefusedProbe(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a, b := subscribe(t, hub, "a"), subscribe(t, hub, "b")
@@ -308,7 +308,8 @@ func TestHubSubscribesBehindAProbe(t *testing.T) {
 	})
 }
 
-// A hub without listeners sends no probes, and keeps a connection whose last probe is answered late.
+// A hub without listeners sends no probes, and keeps a connection with a late answer to its last
+// probe.
 func TestHubProbesOnlyForListeners(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")

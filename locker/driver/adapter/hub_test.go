@@ -173,7 +173,7 @@ func TestHubDialIsBounded(t *testing.T) {
 	})
 }
 
-// A frozen server stops accepting bytes at some point. That delays only those who wait for its
+// A frozen server stops accepting bytes at some point. That delays only callers that need its
 // answer.
 func TestHubBlockedWrite(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
@@ -215,8 +215,7 @@ func TestHubBlockedWrite(t *testing.T) {
 }
 
 // A failed write means a broken connection, whether or not Next fails too, and whether the client
-// closes the connection or leaves that to the hub. The error that callers get is why the write
-// failed, not that the connection was closed.
+// or the hub closes the connection. Callers get the reason for the failed write, not the closing.
 func TestHubFailedWrite(t *testing.T) {
 	t.Parallel()
 	closers := map[string]bool{"the hub closes": false, "the client closes": true}
@@ -244,7 +243,7 @@ func TestHubFailedWrite(t *testing.T) {
 	})
 }
 
-// An error of a write that was ended by the hub's own Close is not reported as the cause.
+// The error of a write ended by the hub's own Close is not reported as the cause.
 func TestHubTellsNotOfItsOwnClosing(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// aboard is a server with one flight at a time. It answers those that occupy it after a second. What
-// has come by then travels together: it begins at 3 s, and is answered at 5 s.
+// aboard is a server with one flight at a time. It answers the occupying commands after a second.
+// Commands that came by then travel together: they begin at 3 s, and are answered at 5 s.
 func aboard() *fakeServer {
 	pause := func(length time.Duration) func(context.Context, []string) {
 		return func(_ context.Context, words []string) {
@@ -34,8 +34,8 @@ func aboard() *fakeServer {
 	return s
 }
 
-// occupy fills both connections of a client, so that others wait, and returns a function that waits
-// for the answers.
+// occupy fills both connections of a client, so others wait, and returns a function to wait for the
+// answers.
 func occupy(t *testing.T, d *adapter.Driver) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -46,7 +46,7 @@ func occupy(t *testing.T, d *adapter.Driver) (wait func()) {
 	return wg.Wait
 }
 
-// A caller leaves when the context ends over which its own is bounded, and soon after its deadline.
+// A caller leaves when the parent of its bounded context ends, and soon after its deadline.
 func TestLeavingWithTheParent(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -82,8 +82,8 @@ func TestLeavingWithTheParent(t *testing.T) {
 	})
 }
 
-// What a caller that leaves is told depends on how far its command has come: that it was not sent,
-// which it then never is, or its answer, later. Those that travel with it get theirs.
+// A caller that leaves gets an error by the progress of its command: not sent, and then it never
+// is, or the answer later. Commands of the same flight get theirs.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	script := driver.NewScript("return 1")
@@ -116,7 +116,7 @@ func TestLeaving(t *testing.T) {
 		operation
 		stage
 		end func(t *testing.T, after time.Duration) context.Context
-		why error // why that context is over
+		why error // the end of that context
 	}
 	atDeadline := func(t *testing.T, after time.Duration) context.Context { return until(t, after, false) }
 	cancelled := func(_ *testing.T, after time.Duration) context.Context {
@@ -129,7 +129,7 @@ func TestLeaving(t *testing.T) {
 	for o, op := range operations {
 		for s, st := range stages {
 			tests[o+" "+s+", at its deadline"] = test{op, st, atDeadline, context.DeadlineExceeded}
-			if st.boarded { // the others leave within a second, when such a context is waited for itself
+			if st.boarded { // unboarded callers leave within a second: so near a deadline is awaited itself
 				tests[o+" "+s+", at a deadline alone"] = test{op, st, unaware, context.DeadlineExceeded}
 			}
 			tests[o+" "+s+", cancelled"] = test{op, st, cancelled, context.Canceled}
@@ -147,7 +147,7 @@ func TestLeaving(t *testing.T) {
 		var flight context.Context
 		d, p := over(adapter.Client{Connections: 2, Send: func(ctx context.Context, commands []*adapter.Command) {
 			if len(commands) > 1 {
-				flight = ctx //nolint:fatcontext // what Send gets
+				flight = ctx //nolint:fatcontext // the ctx of Send
 			}
 			s.send(ctx, commands)
 		}, Left: func(ctx context.Context) { left = append(left, ctx) }})
@@ -189,8 +189,8 @@ func TestLeaving(t *testing.T) {
 	})
 }
 
-// The context of a flight ends a second after the latest deadline of those aboard, and a minute later
-// for one without. It has the values of the first.
+// The context of a flight ends a second after the latest deadline aboard; a command without one
+// counts as one with a minute. The context has the values of the first command.
 func TestDeadlineOfAFlight(t *testing.T) {
 	t.Parallel()
 	type key struct{}
@@ -237,15 +237,15 @@ func TestDeadlineOfAFlight(t *testing.T) {
 	})
 }
 
-// The context of a flight ends early once all callers have left: at once if nothing was sent or the
-// pipeline is closed, otherwise a second later.
+// After all callers have left, the context of a flight ends early: at once if nothing was sent or
+// the pipeline is closed, otherwise a second later.
 func TestFlightThatAllHaveLeft(t *testing.T) {
 	t.Parallel()
 	const s, never = time.Second, time.Hour
 	type test struct {
-		begun  string        // which commands begin
-		closed time.Duration // when the pipeline is
-		want   time.Duration // when the context ends; a leaves at 3 s, b at 5 s
+		begun  string        // the commands that begin
+		closed time.Duration // time of the pipeline's Close
+		want   time.Duration // end of the context; a leaves at 3 s, b at 5 s
 	}
 	check.EachInFakeTime(t, map[string]test{
 		"nothing was sent":               {"", never, 5 * s},

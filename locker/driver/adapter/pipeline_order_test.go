@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// Commands travel in the order in which they came, but urgent ones before others. A flight over a
-// reserved connection has urgent ones alone.
+// Commands travel in order of arrival, but urgent ones before others. A flight over a reserved
+// connection has urgent ones alone.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -64,7 +64,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// numbers returns those from first to before last.
+// numbers returns the numbers from first to before last.
 func numbers(first, last int) string {
 	var s []string
 	for i := range last - first {
@@ -73,8 +73,8 @@ func numbers(first, last int) string {
 	return strings.Join(s, " ")
 }
 
-// Beside connections that are all silent, a call is under way two milliseconds after it came at the
-// latest, as long as there are connections, and no more than 32 share one.
+// Beside connections that are all silent, a call is under way within two milliseconds, while there
+// are connections; at most 32 calls share one.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -107,7 +107,7 @@ func TestSilentConnections(t *testing.T) {
 	})
 }
 
-// Up to eight callers have four flights at once. More have two, which are fuller.
+// Up to eight callers have four flights at once. More callers have two, and fuller ones.
 func TestFlightsAtOnce(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -140,7 +140,7 @@ func TestFlightsAtOnce(t *testing.T) {
 				}
 			})
 		}
-		check.Advance(5 * roundTrip) // what began as the first of many came is over
+		check.Advance(5 * roundTrip) // the flights begun at the first arrivals have ended
 		mu.Lock()
 		most = flying
 		mu.Unlock()
@@ -174,14 +174,14 @@ func (p pipelines) Close() {
 
 // gatheredCall is one call of a Gathering.
 type gatheredCall struct {
-	after    time.Duration // when it sends, or ends if it sends nothing
+	after    time.Duration // until it sends, or ends without sending
 	to       string        // the server; "": it sends nothing
 	patience time.Duration // until its ctx ends; 0: an hour
 	again    bool          // it sends a second command
 }
 
-// Commands of calls that are made together wait until each call has sent one or has ended, for a
-// millisecond at most. Those to one server take one flight.
+// Commands of calls made together wait until each call has sent one or has ended, for a millisecond
+// at most. Those to one server take one flight.
 func TestGathering(t *testing.T) {
 	t.Parallel()
 	const us = time.Microsecond

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// What becomes of a command at a randomServer, by its last word.
+// The outcome of a command at a randomServer, by its last word.
 const (
 	answered = iota
 	refused  // by the server
@@ -33,28 +33,28 @@ func outcomeOf(word string) uint32 {
 	return h.Sum32() / 7 % outcomes
 }
 
-// setting is whether SET NX of a word sets it.
+// setting reports whether SET NX of word sets it.
 func setting(word string) bool { return strings.HasSuffix(word, "1") }
 
-// randomServer takes its time, and does with each command what outcomeOf says.
+// randomServer takes its time, and gives each command the outcome by outcomeOf.
 type randomServer struct {
-	began           sync.Map // how often each word was written, an *atomic.Int32
+	began           sync.Map // number of writes of each word, an *atomic.Int32
 	flights         atomic.Int32
-	others          atomic.Int32 // flights with commands that are not urgent
+	others          atomic.Int32 // flights with a command that is not urgent
 	most, mostOther atomic.Int32
 	largest         atomic.Int32
 }
 
 var errBroken, errUnmade = errors.New("broken"), errors.New("unmade")
 
-// linger lets other goroutines run, as often as chance says.
+// linger lets other goroutines run, a random number of times.
 func linger(most int) {
 	for range rand.IntN(most) {
 		runtime.Gosched()
 	}
 }
 
-// raise makes v the value of most, if that is less.
+// raise sets most to v if v is greater.
 func raise(most *atomic.Int32, v int32) {
 	for {
 		old := most.Load()
@@ -66,7 +66,7 @@ func raise(most *atomic.Int32, v int32) {
 
 func lastOf(c *adapter.Command) string { return c.Words[len(c.Words)-1] }
 
-// wordOf is the word that tells c from others. Urgent callers' begin with u.
+// wordOf returns the distinct word of c. Urgent callers' words begin with u.
 func wordOf(c *adapter.Command) string {
 	if c.Words[0] == "SET" {
 		return c.Words[2]
@@ -83,7 +83,7 @@ func (s *randomServer) send(ctx context.Context, commands []*adapter.Command) {
 			other = 1
 		}
 	}
-	if !endless { // those have no places
+	if !endless { // endless ones have no places
 		raise(&s.most, s.flights.Add(1))
 		defer s.flights.Add(-1)
 		raise(&s.mostOther, s.others.Add(other))
@@ -159,21 +159,21 @@ func (s *randomServer) judge(t *testing.T, word string, v any, err error) {
 	}
 }
 
-// Many callers of all kinds, who leave at any moment, and a server that does anything: each gets the
-// outcome of its own command, what is said not to be sent was not, nothing is sent twice, no more
-// flights are under way than there are connections, and none is left behind.
+// Many callers of all kinds, leaving at any moment, and a server with any behaviour: each gets the
+// outcome of its own command, commands reported as not sent were not, nothing is sent twice, there
+// are no more flights than connections, and none is left behind.
 func TestPipelineAtRandom(t *testing.T) {
 	t.Parallel()
 	type test struct {
 		single bool
-		inline int // lone calls in their callers' goroutines, of many that come afterwards
+		inline int // later lone calls in their callers' goroutines
 	}
 	check.Each(t, map[string]test{"together": {false, 4}, "one by one": {true, 8}}, func(t *testing.T, tt test) {
 		const connections = 16
 		s := new(randomServer)
 		held := make(chan struct{})
 		var inlined atomic.Int32
-		var done atomic.Bool // those at random are done
+		var done atomic.Bool // the random calls are done
 		d, p := over(adapter.Client{
 			Connections: connections, Single: tt.single, Send: s.send,
 			Inline: func(ctx context.Context) bool { return done.Load() || driver.Urgent(ctx) },
@@ -263,13 +263,13 @@ func TestPipelineAtRandom(t *testing.T) {
 
 		done.Store(true)
 		var lone sync.WaitGroup
-		for int(inlined.Load()) < tt.inline { // never, if flights or commands of before still count
+		for int(inlined.Load()) < tt.inline { // never, if earlier flights or commands still count
 			before, returned := inlined.Load(), make(chan struct{})
 			lone.Go(func() {
 				defer close(returned)
 				_, _ = d.Do(until(t, time.Hour, false), "ECHO", "b lone")
 			})
-			for inlined.Load() == before && !check.Closed(returned) { // one that began before is still under way
+			for inlined.Load() == before && !check.Closed(returned) { // an earlier one is still under way
 				runtime.Gosched()
 			}
 		}

@@ -17,21 +17,22 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// roundTrip is how long a fakeServer takes for a flight: not so long that it counts no longer.
+// roundTrip is the duration of a fakeServer's flight, within the millisecond for which a flight
+// counts.
 const roundTrip = 500 * time.Microsecond
 
 // fakeServer is a client of a server that answers each command with its last word.
 type fakeServer struct {
-	// hold, unless it is nil, is called for each flight before anything is written.
+	// hold, if set, is called for each flight before anything is written.
 	hold func(ctx context.Context, words []string)
-	// reply, unless it is nil, is called for each flight once all is written.
+	// reply, if set, is called for each flight once all is written.
 	reply func(ctx context.Context, words []string)
-	// answer, unless it is nil, returns the answer to a command.
+	// answer, if set, returns the answer to a command.
 	answer func(c *adapter.Command) any
 
 	mu      sync.Mutex
 	flights [][]string     // the last word of each command
-	began   map[string]int // how often each was written
+	began   map[string]int // number of writes, by word
 }
 
 func (s *fakeServer) send(ctx context.Context, commands []*adapter.Command) {
@@ -97,7 +98,7 @@ func call(ctx context.Context, t *testing.T, d *adapter.Driver, word string) err
 	return err
 }
 
-// calls makes n calls in goroutines, one after another, and returns a function that waits for their
+// calls makes n calls in goroutines, one after another, and returns a function to wait for their
 // errors.
 func calls(ctx context.Context, t *testing.T, d *adapter.Driver, n int) (wait func() []error) {
 	errs := make([]error, n)
@@ -118,8 +119,8 @@ func until(t *testing.T, d time.Duration, urgent bool) context.Context {
 	return b
 }
 
-// A caller that finds nothing under way sends by itself and at once, in its own goroutine if the
-// client says so.
+// If nothing is under way, a caller sends by itself and at once, in its own goroutine if the client
+// allows it.
 func TestLoneCall(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]bool{"inline": true, "not inline": false}, func(t *testing.T, inline bool) {
@@ -143,8 +144,8 @@ func TestLoneCall(t *testing.T) {
 	})
 }
 
-// A flight counts for a millisecond: nobody waits longer than that for one to a distant server. What
-// counted before is forgotten afterwards.
+// A flight counts for a millisecond: nobody waits longer for a flight to a distant server.
+// Afterwards earlier counts are forgotten.
 func TestDistantServer(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		const distance = 30 * time.Millisecond
@@ -217,7 +218,7 @@ func TestReservedConnections(t *testing.T) {
 	})
 }
 
-// A caller whose command was not sent in time is told what the client knows.
+// A caller whose command was not sent in time gets the client's knowledge of it.
 func TestUnsent(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		began := time.Now()
@@ -236,9 +237,9 @@ func TestUnsent(t *testing.T) {
 	})
 }
 
-// A client that returns without an answer is not taken for one that got nil, and the end of another
-// context, such as the client's own, not for that of the caller: a command that began may have been
-// executed, and one that did not was not sent.
+// A client's return without an answer is not a nil reply, and the end of another context, such as
+// the client's own, is not the caller's: a begun command may have been executed, and any other was
+// not sent.
 func TestClientWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	type test struct {

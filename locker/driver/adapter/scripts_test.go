@@ -41,7 +41,7 @@ func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
 	return driver.NewReply(1)
 }
 
-// Of many concurrent callers of a script that the server does not know, one sends the source.
+// Of many concurrent callers of a script unknown to the server, one sends the source.
 func TestScriptsAreLoadedOnce(t *testing.T) {
 	t.Parallel()
 	script := driver.NewScript("return 1")
@@ -62,7 +62,7 @@ func TestScriptsAreLoadedOnce(t *testing.T) {
 		var scripts adapter.ScriptCache
 		var server scriptServer
 		const callers = 1000
-		for round, most := range []int{1, callers + 1} { // those in flight when the server forgets it are refused
+		for round, most := range []int{1, callers + 1} { // calls in flight when the server forgets the script are refused
 			var wg sync.WaitGroup
 			for range callers {
 				wg.Go(func() { check.OK(t, eval(t.Context(), &scripts, &server)) })
@@ -104,7 +104,7 @@ func TestScriptsWaitForTheFirstCall(t *testing.T) {
 		check.OK(t, err)
 		check.Took(t, "a call after one that found out", start, 0)
 		time.Sleep(time.Minute)
-		for range 2 { // its failure leaves it to the next
+		for range 2 { // after its failure the next caller loads
 			if _, err := scripts.Eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) }); err != nil {
 				t.Errorf("Eval: %v", err)
 			}
@@ -112,7 +112,7 @@ func TestScriptsWaitForTheFirstCall(t *testing.T) {
 	})
 }
 
-// A script that the server does not know is sent by source, once.
+// A script unknown to the server is sent by source, once.
 func TestScriptCacheSendsSource(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("EOF")

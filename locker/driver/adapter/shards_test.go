@@ -46,7 +46,7 @@ func TestShardedSubscription(t *testing.T) {
 			begin := time.Now()
 			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
 			c.want(t, x, "x", "")
-			check.Advance(100 * time.Millisecond) // the client does not know yet, and is told MOVED
+			check.Advance(100 * time.Millisecond) // the client's slots are old: it gets MOVED
 			c.want(t, x, "x", "")
 			c.learn("x")
 			c.mu.Lock()
@@ -142,7 +142,7 @@ func TestShardedSubscription(t *testing.T) {
 	})
 }
 
-// Where SSUBSCRIBE is refused, PUBLISH still wakes.
+// If SSUBSCRIBE is refused, PUBLISH still wakes.
 func TestShardedSubscriptionIsRefused(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -229,7 +229,7 @@ func TestShardedSubscriptionWithoutMaster(t *testing.T) {
 	})
 }
 
-// Close leaves nothing, whatever is going on; that is what goleak and the bubble see to.
+// Close leaves nothing, whatever is going on; goleak and the bubble check it.
 func TestShardedHubClose(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		c := newShardedCluster(t)
@@ -255,13 +255,13 @@ type shardedCluster struct {
 	hub     *adapter.Hub
 
 	mu    sync.Mutex
-	known map[string]string // where the client knows a channel to be
+	known map[string]string // the client's knowledge, by channel
 	fails error             // of Master
-	asked []time.Time       // how new Master was to know it
+	asked []time.Time       // argument fresh of each Master call
 }
 
-// newShardedCluster returns a cluster and a Hub on it. The client's knowledge is that of the
-// cluster unless learn changes it.
+// newShardedCluster returns a cluster and a Hub on it. The client knows the cluster's state unless
+// learn changes it.
 func newShardedCluster(t *testing.T) *shardedCluster {
 	c := &shardedCluster{plain: newServer(t), masters: map[string]*server{}, known: map[string]string{}}
 	for _, name := range []string{"a", "b"} {
@@ -293,7 +293,7 @@ func newShardedCluster(t *testing.T) *shardedCluster {
 	return c
 }
 
-// learn lets the client know that a channel is at "b".
+// learn tells the client that channel is at "b".
 func (c *shardedCluster) learn(channel string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,7 +307,7 @@ func (c *shardedCluster) fail(err error) {
 	c.fails, c.asked = err, nil
 }
 
-// connections is how many are open.
+// connections returns the number of open ones.
 func (s *server) connections() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,7 +319,7 @@ func (s *server) connections() (n int) {
 	return n
 }
 
-// want demands that channel is subscribed at a master, "" for none, and that messages there wake
+// want demands that channel is subscribed at master only, "" for none, and that messages there wake
 // sub.
 func (c *shardedCluster) want(t *testing.T, sub driver.Subscription, channel, master string) {
 	t.Helper()

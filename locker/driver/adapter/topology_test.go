@@ -24,8 +24,8 @@ const (
 	in5061  = "bar"
 )
 
-// What is known of a master stays known, also when its slots change. The cluster is asked every five
-// seconds, if commands are sent; where it does not answer, what was known stays.
+// A known master stays known, even if its slots change. While commands are sent, the cluster is
+// asked every five seconds; if it does not answer, the last answer stays.
 func TestTopology(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		var base adapter.Base
@@ -89,7 +89,7 @@ func TestTopology(t *testing.T) {
 	})
 }
 
-// newTopology returns a Topology of a cluster that ask returns the slots of.
+// newTopology returns a Topology of a cluster with the slots returned by ask.
 func newTopology(ask func(ctx context.Context) (adapter.Slots, error), c adapter.Client) *adapter.Topology {
 	c.Connections = 2
 	return adapter.NewTopology(func() adapter.Client { return c }, ask, func(func(ctx context.Context)) bool { return false })
@@ -103,7 +103,7 @@ func learn(t *testing.T, top *adapter.Topology, id string) {
 	check.Equal(t, "master", r.ID, id)
 }
 
-// An answer that another one overtook changes nothing.
+// An answer overtaken by another one changes nothing.
 func TestTopologyIgnoresLateAnswers(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		ids, delays := []string{"old", "new"}, []time.Duration{3 * time.Second, 0}
@@ -127,8 +127,8 @@ func TestTopologyIgnoresLateAnswers(t *testing.T) {
 	})
 }
 
-// After Close no flight waits for late answers, also not to a master that has no slots any more, or
-// that is first seen then.
+// After Close no flight waits for late answers, even to a master without slots by then, or first
+// seen then.
 func TestTopologyClose(t *testing.T) {
 	t.Parallel()
 	type test struct {
