@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
-// ASK to a node that owns the slot by now and refuses ASKING: what the command answered counts.
+// If a node that owns the slot by now refuses ASKING, the answer to the command counts.
 func TestRefusedAskingIsNotTheCommands(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// While a Ring or a cluster client is open, one of its nodes may be closed under a command. That
-// passes. Once the client itself is closed, nothing passes.
+// While a Ring or a cluster client is open, a node closed under a command is a transient failure.
+// Once the client itself is closed, the failure is permanent.
 func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 	t.Parallel()
 	check.Each(t, map[string]func(o *redis.Options) (client redis.UniversalClient, closeNode func() error){

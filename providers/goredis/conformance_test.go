@@ -27,8 +27,8 @@ func TestLocks(t *testing.T) {
 // TestDefaults runs both suites over a client without ContextTimeoutEnabled.
 func TestDefaults(t *testing.T) { clients.RunAll(t, clients.GoredisDefaults) }
 
-// TestKinds runs the suite for adapters over the other kinds of client. One of a cluster with ReadOnly
-// waits for the list of commands with a mutex, which a bubble does not know.
+// TestKinds runs the suite for adapters over the other kinds of client. A cluster client with
+// ReadOnly waits for the list of commands with a mutex, unknown to a bubble.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for name, kind := range kinds {

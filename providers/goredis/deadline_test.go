@@ -16,10 +16,10 @@ import (
 
 var testScript = driver.NewScript(`return redis.call("INCR", KEYS[1])`)
 
-// patience is how long a call's context lasts, in the fake time of a bubble.
+// patience is the time limit of a call's context, in the fake time of a bubble.
 const patience = time.Second
 
-// operations are the calls that send something.
+// operations are the calls with a command.
 var operations = map[string]func(ctx context.Context, drv driver.Driver) error{
 	"SetNX": func(ctx context.Context, drv driver.Driver) error {
 		_, err := drv.SetNX(ctx, "k", "v", time.Minute)
@@ -39,8 +39,8 @@ var operations = map[string]func(ctx context.Context, drv driver.Driver) error{
 	},
 }
 
-// evals makes calls at the same time, which travel together. It returns an error of one that may have
-// been sent, if there is one, or nil if a call succeeded.
+// evals makes concurrent calls that travel together. It returns the error of one that may have been
+// sent, if any, or nil if a call succeeded.
 func evals(ctx context.Context, drv driver.Driver) error {
 	var wg sync.WaitGroup
 	errs := make([]error, 40)
@@ -56,8 +56,8 @@ func evals(ctx context.Context, drv driver.Driver) error {
 	return errs[0]
 }
 
-// setups are the ways in which a user may have set up the client, as far as it matters to
-// deadlines. Timeouts of its own are far longer than patience, if there are any.
+// setups are a user's settings of the client that matter to deadlines. Its own timeouts, if any,
+// are far longer than patience.
 var setups = map[string]struct {
 	kind func(*redis.Options) redis.UniversalClient
 	opts redis.Options
@@ -80,8 +80,8 @@ var setups = map[string]struct {
 	"of an unknown type, obeys": {unknown, redis.Options{ContextTimeoutEnabled: true}},
 }
 
-// A goroutine is spent only where nothing cheaper ends the call: when it may be canceled, or the
-// client ignores deadlines.
+// A goroutine is spent only if nothing cheaper ends the call: if it may be cancelled, or the client
+// ignores deadlines.
 func TestWhereTheCallRuns(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func([]string) string { return "+OK\r\n" }}

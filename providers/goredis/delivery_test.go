@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A command that its caller has abandoned before it was written is not executed afterwards, even if
-// a hook takes its context away. The server refuses it, and its connection stays.
+// A command abandoned before it was written is not executed afterwards, even if a hook takes its
+// context away. The server refuses it, and its connection stays.
 func TestAbandonedCommandIsNeverExecuted(t *testing.T) {
 	t.Parallel()
 	for kindName, kind := range kinds {
@@ -73,7 +73,7 @@ func TestAbandonedCommandIsNeverExecuted(t *testing.T) {
 	}
 }
 
-// strict answers the driver's commands as a server does that checks their words.
+// strict answers the driver's commands like a server, and checks their words.
 type strict struct{ executed, refused atomic.Int32 }
 
 func (s *strict) answer(words []string) string {
@@ -103,7 +103,7 @@ func TestServerRefusesAbandonedCommand(t *testing.T) {
 	t.Parallel()
 	type test struct {
 		operation string
-		late      string // the first of the operation's commands that is kept back
+		late      string // the first delayed command of the operation
 		want      string
 	}
 	check.Each(t, map[string]test{
@@ -160,9 +160,9 @@ type lateHook struct {
 	on     atomic.Bool
 	resume chan struct{}
 
-	only string        // the name of the commands that are kept; empty: all
+	only string        // the name of the delayed commands; empty: all
 	held chan struct{} // if not nil, closed when the first is kept
-	done chan []error  // if not nil, gets what came of it
+	done chan []error  // if not nil, gets the errors of each delayed batch
 }
 
 func (h *lateHook) keep(ctx context.Context, cmds []redis.Cmder, send func(context.Context) error) error {

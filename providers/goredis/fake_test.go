@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
-// What a fake may answer besides bytes of RESP2.
+// Answers of a fake besides bytes of RESP2.
 const (
 	silence = ""    // it says nothing more on this connection
 	hangUp  = "EOF" // it closes the connection
 )
 
-// fake is a Redis server in memory, which works in a synctest bubble too. Its answer decides what
-// each command gets; the handshake gets what go-redis needs.
+// fake is a Redis server in memory, also for synctest bubbles. answer replies to each command; the
+// handshake gets the replies needed by go-redis.
 type fake struct {
 	answer      func(words []string) string
 	unsubscribe string // answer to UNSUBSCRIBE from nothing; empty: as Redis does
@@ -29,7 +29,7 @@ type fake struct {
 	dialed atomic.Int32
 
 	mu   sync.Mutex
-	seen []string // names of the commands that answer got, in order
+	seen []string // names of the commands passed to answer, in order
 }
 
 // options are those of a client of f.
@@ -92,7 +92,7 @@ func (f *fake) reply(words []string) string {
 	}
 }
 
-// count returns how many commands of that name came, before or after a hangUp.
+// count returns the number of commands with that name, before or after a hangUp.
 func (f *fake) count(name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -79,7 +79,7 @@ func TestTheClientStaysTheUsers(t *testing.T) {
 	check.Error(t, "the user's client after the driver's Close", client.Ping(ctx).Err())
 }
 
-// An AutoPipeliner is a UniversalClient too, and its asynchronous kind has the outcome only later.
+// An AutoPipeliner is a UniversalClient too; its asynchronous kind has the outcome only later.
 func TestAutoPipeliner(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
@@ -100,8 +100,8 @@ func TestAutoPipeliner(t *testing.T) {
 	}
 }
 
-// A Ring's channels live on several servers, which one connection cannot hear: waiters poll. So they do
-// if the Ring is inside another type.
+// A Ring's channels live on several servers, and one connection cannot receive from all: waiters
+// poll. So they do if the Ring is inside another type.
 func TestRing(t *testing.T) {
 	t.Parallel()
 	ring := redis.NewRing(&redis.RingOptions{

@@ -6,14 +6,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// kinds are the clients that a driver may get, each for the server of the options.
+// kinds are the clients for a driver, each for the server of the options.
 var kinds = map[string]func(*redis.Options) redis.UniversalClient{
 	"single": single, "cluster": cluster, "cluster with ReadOnly": readOnlyCluster, "unknown": unknown,
 }
 
 func single(o *redis.Options) redis.UniversalClient { return redis.NewClient(o) }
 
-// unknown is a client that the adapter knows nothing about.
+// unknown is a client of a type unknown to the adapter.
 func unknown(o *redis.Options) redis.UniversalClient {
 	type wrapper struct{ redis.UniversalClient }
 	return wrapper{redis.NewClient(o)}

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quiet drops what go-redis logs about the failures that the tests cause.
+// quiet drops go-redis' logs of the failures caused by tests.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}

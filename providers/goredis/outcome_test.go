@@ -44,8 +44,8 @@ func TestRepliesToSetNX(t *testing.T) {
 	}
 }
 
-// What failed before the command left says so. Of a cluster client, which looks at a command before
-// it finds a connection, only some errors tell.
+// A failure before the command left is reported as such. A cluster client looks at a command before
+// it finds a connection: only some of its errors prove it.
 func TestNotSent(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no thanks")
@@ -109,9 +109,9 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// A pool that is used up lets a call wait no longer than its context or the client's options say,
-// and nothing is sent. (In real time: go-redis keeps the timers of these waits for later ones, and
-// a bubble's must not leave it.)
+// With a used-up pool a call waits no longer than its context or the client's options allow, and
+// nothing is sent. (In real time: go-redis keeps the timers of these waits for later ones, and a
+// bubble's must not leave it.)
 func TestPoolInUse(t *testing.T) {
 	t.Parallel()
 	shortly := func() (context.Context, func()) {
@@ -156,7 +156,7 @@ type limiter struct{ err error }
 func (l limiter) Allow() error     { return l.err }
 func (limiter) ReportResult(error) {}
 
-// A hook that fails a command before it is sent, or that swallows it, is not taken for the server.
+// A hook that fails a command before it is sent, or swallows it, is not taken for the server.
 func TestHooksInBetween(t *testing.T) {
 	t.Parallel()
 	veto := errors.New("veto")

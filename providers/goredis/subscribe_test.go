@@ -22,7 +22,7 @@ func confirm(words []string) string {
 	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n", len(words[0]), words[0], len(words[1]), words[1])
 }
 
-// A connection that takes no more bytes holds nobody up: neither who subscribes nor who leaves.
+// A connection that takes no more bytes delays no caller that subscribes or leaves.
 func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
@@ -60,9 +60,9 @@ func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// A PubSub that loses its connection dials again and subscribes again without a word. Ours must
-// not: a listener has to hear of it, since a message may be lost, and the hub would dial a second
-// time. Over a cluster there are two connections, one of them for SSUBSCRIBE.
+// A PubSub that loses its connection dials and subscribes again silently. Ours must not: a listener
+// must learn of a possibly lost message, and the hub would dial a second time. Over a cluster there
+// are two connections, one of them for SSUBSCRIBE.
 func TestPubSubDoesNotReconnectByItself(t *testing.T) {
 	t.Parallel()
 	check.Each(t, kinds, func(t *testing.T, kind func(*redis.Options) redis.UniversalClient) {
@@ -112,7 +112,7 @@ func TestPubSubDoesNotReconnectByItself(t *testing.T) {
 	})
 }
 
-// A connection that came too late is closed.
+// A late connection is closed.
 func TestLateConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

@@ -14,8 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// A cluster whose nodes cannot be reached holds no caller up for longer than its ctx, whether it is
-// the first or a later one.
+// A cluster with unreachable nodes delays no caller, first or later, beyond its ctx.
 func TestUnreachedCluster(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		client := redis.NewClusterClient(&redis.ClusterOptions{

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// askedCluster's first node answers ASK; the second, which owns the slot by now, refuses ASKING (ACL)
-// and runs SET.
+// askedCluster's first node answers ASK; the second owns the slot by now, refuses ASKING (ACL) and
+// runs SET.
 type askedCluster struct{ ran bool }
 
 type askedConn struct {

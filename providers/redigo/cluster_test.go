@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
-// nodes is shared by the tests that disturb nobody.
+// nodes is shared by tests without side effects on one another.
 var nodes = redistest.Share(func(ctx context.Context) (*redistest.Cluster, error) {
 	return redistest.LaunchCluster(ctx, 3, redistest.Options{})
 })
@@ -62,7 +62,7 @@ func TestClusterBindsScriptsByKey(t *testing.T) {
 	}
 }
 
-// askingCluster is a cluster all of whose replies are ASK, to a node that it does not know.
+// askingCluster is a cluster that replies only ASK, to an unknown node.
 type askingCluster struct {
 	redigo.Pool
 	visited, refreshed int
@@ -80,8 +80,8 @@ func (c *askingCluster) Refresh() error {
 	return nil
 }
 
-// A node that gets its first slot is not among those that a client knows. The error says that
-// nothing ran, and may pass.
+// A client does not know a node with its first slot. The error reports that nothing ran, and is
+// transient.
 func TestClusterAsksUnknownNode(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
@@ -96,7 +96,7 @@ func TestClusterAsksUnknownNode(t *testing.T) {
 	check.Must(t, c.Pool.(*redis.Pool).Close())
 }
 
-// MOVED that leads nowhere ends.
+// A MOVED loop ends.
 func TestClusterMovesForever(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// recorder is a connection that records when it was closed.
+// recorder is a connection that records the time of its closing.
 type recorder struct {
 	redis.Conn
 	at chan time.Duration
@@ -34,8 +34,8 @@ type endsAt struct {
 
 func (e endsAt) Deadline() (time.Time, bool) { return e.at, true }
 
-// Each connection is closed at the deadline of its call, also if that is before one that was
-// watched earlier; not if the call is over.
+// Each connection is closed at the deadline of its call, even if one watched earlier has a later
+// deadline; not if the call is over.
 func TestDeadlineCloser(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestDeadlineCloser(t *testing.T) {
 	})
 }
 
-// A context that ends before its deadline has its connection closed at the next look.
+// If a context ends before its deadline, its connection is closed at the next look.
 func TestDeadlineCloserLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A test of a pooled connection that hangs holds up no call.
+// A hanging test of a pooled connection delays no call.
 func TestReturnsWhenTestOnBorrowHangs(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
@@ -42,8 +42,8 @@ func TestReturnsWhenTestOnBorrowHangs(t *testing.T) {
 	})
 }
 
-// Contexts end at about the time when the replies come: whichever is first, no connection is lost,
-// and each call gets its own reply.
+// Contexts end at about the time of the replies: whichever is first, no connection is lost, and
+// each call gets its own reply.
 func TestContextEndsWhileTheReplyComes(t *testing.T) {
 	t.Parallel()
 	const roundTrip = 150 * time.Microsecond

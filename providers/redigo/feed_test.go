@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
-// The subscriber connection is none of the pool's, and their read timeout does not end it.
+// The subscriber connection is not from the pool, and the pool's read timeout does not end it.
 func TestSubscriptionOutlastsReadTimeout(t *testing.T) {
 	t.Parallel()
 	check.Each(t, poolKinds, func(t *testing.T, kind func(dial func(context.Context) (redis.Conn, error)) *redis.Pool) {

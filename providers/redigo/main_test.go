@@ -18,10 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.CloseAfter(m, nodes)) }
 
-// patience is how long a call's context lasts, in the fake time of a bubble.
+// patience is the time limit of a call's context, in the fake time of a bubble.
 const patience = time.Second
 
-// poolKinds are the kinds of pool that the adapter treats each in a way of its own.
+// poolKinds are the kinds of pool with different treatment in the adapter.
 var poolKinds = map[string]func(dial func(context.Context) (redis.Conn, error)) *redis.Pool{
 	"DialContext": func(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
 		return &redis.Pool{MaxIdle: 4, DialContext: dial}
@@ -41,8 +41,8 @@ var poolKinds = map[string]func(dial func(context.Context) (redis.Conn, error)) 
 	},
 }
 
-// timeoutConn is redis.ConnWithTimeout and not redis.ConnWithContext, as connections that old
-// packages wrap.
+// timeoutConn is redis.ConnWithTimeout and not redis.ConnWithContext, as connections wrapped by old
+// packages are.
 type timeoutConn struct{ redis.Conn }
 
 func (c timeoutConn) DoWithTimeout(d time.Duration, command string, args ...any) (any, error) {

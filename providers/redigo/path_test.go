@@ -13,7 +13,7 @@ import (
 
 type plainConn struct{ redis.ConnWithTimeout }
 
-// Only where everything obeys ctx a call runs in its caller's goroutine.
+// A call runs in its caller's goroutine only if everything obeys ctx.
 func TestInline(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)

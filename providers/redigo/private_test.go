@@ -31,7 +31,7 @@ func TestIsClosed(t *testing.T) {
 	}
 }
 
-// A closed pool whose error says something else is one that may open again.
+// A pool closed with an unknown error may open again.
 func TestUnknownErrorOfAPool(t *testing.T) {
 	t.Parallel()
 	drv, err := New(failing{errors.New("redigo: the pool was closed")})

@@ -90,7 +90,7 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// usedUp has a pool with one connection, which is in use.
+// usedUp has a pool with its only connection in use.
 type usedUp struct {
 	*redis.Pool
 	wait bool
@@ -102,7 +102,7 @@ func (u usedUp) pool() redigo.Pool {
 	return u.Pool
 }
 
-// onlyGet hides what else a pool has.
+// onlyGet hides a pool's other methods.
 type onlyGet struct{ pool redigo.Pool }
 
 func (p onlyGet) Get() redis.Conn { return p.pool.Get() }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
-// While Close waits, a caller that leaves fails nobody whose command travels with its own.
+// While Close waits, a caller that leaves fails no other command of its flight.
 func TestLeavingDuringClose(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func TestLocks(t *testing.T) {
 // TestRESP2 runs both suites over a client with RESP2.
 func TestRESP2(t *testing.T) { clients.RunAll(t, clients.RueidisRESP2) }
 
-// TestModes runs the suite for adapters over the other ways in which rueidis uses its connections.
+// TestModes runs the suite for adapters over the other ways rueidis uses its connections.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for name, set := range clientModes {

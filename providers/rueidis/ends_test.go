@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// operations are the calls that send something.
+// operations are the calls with a command.
 var operations = []func(ctx context.Context, drv driver.Driver, key string) error{
 	func(ctx context.Context, drv driver.Driver, key string) error {
 		_, err := drv.SetNX(ctx, key, "v", time.Minute)
@@ -50,15 +50,15 @@ func workers(ctx context.Context, drv driver.Driver, n, kinds int, key string) [
 	return errs
 }
 
-// login has a client introduce itself, for which it waits even with RESP2.
+// login makes a client introduce itself and wait for the answer, even with RESP2.
 func login(m *memredis.Server, opts redis.ClientOption) redis.ClientOption {
 	opts.Password = "secret"
 	m.RequireAuth(opts.Password)
 	return opts
 }
 
-// A connection that is dead does not say so: what is sent on it gets no answer, and the client's
-// ping is an hour away. Other calls are answered at once, over a few new connections.
+// A dead connection is silent: commands on it get no answer, and the client's ping is an hour away.
+// Other calls are answered at once, over a few new connections.
 func TestDeadConnection(t *testing.T) {
 	t.Parallel()
 	check.Each(t, clientModes, func(t *testing.T, set func(*redis.ClientOption)) {

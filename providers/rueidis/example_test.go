@@ -23,7 +23,7 @@ func ExampleNew() {
 
 	client, err := redis.NewClient(redis.ClientOption{
 		InitAddress:  []string{server.Addr()},
-		DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true, // what miniredis asks for
+		DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true, // needed by miniredis
 	})
 	if err != nil {
 		log.Panic(err)

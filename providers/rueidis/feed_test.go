@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// With RESP2 the client keeps a second connection for subscriptions. When it does not come about,
-// the hub must learn it from open, so that it tries less and less often.
+// With RESP2 the client keeps a second connection for subscriptions. If it cannot be made, open
+// fails, so the hub tries less and less often.
 func TestOpenNeedsTheSecondConnection(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		m := memredis.Start(t, memnet.New())

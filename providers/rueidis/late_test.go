@@ -17,9 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A lone caller whose ctx cannot be cancelled never turns its connection to pipelining, which would
-// make each of its commands take half as long again. The test counts the client's goroutines, so no
-// other test may run meanwhile.
+// A lone caller with an uncancellable ctx never turns its connection to pipelining, which would
+// slow each of its commands by half. The test counts the client's goroutines, so no other test may
+// run meanwhile.
 func TestLoneCallerIsNotPipelined(t *testing.T) { //nolint:paralleltest // see above
 	clients.Bubble(t, func(t *testing.T) {
 		m, p := clients.Proxied(t)
@@ -47,14 +47,13 @@ func pipelining() int {
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "rueidis.(*pipe)._backgroundWrite(")
 }
 
-// parents are those of a bounded context, by whether they can be cancelled.
+// parents are those of a bounded context, cancellable or not.
 var parents = map[string]func(t *testing.T) context.Context{
 	"deadline":    func(*testing.T) context.Context { return context.Background() },
 	"cancellable": func(t *testing.T) context.Context { return t.Context() },
 }
 
-// While the client connects again nothing was sent, and of what its callers have left nothing is
-// sent later.
+// While the client reconnects nothing is sent, nor are commands of departed callers sent later.
 func TestNotSentWhileConnecting(t *testing.T) {
 	t.Parallel()
 	for i, op := range []string{"SetNX", "Eval"} {
@@ -70,7 +69,7 @@ func TestNotSentWhileConnecting(t *testing.T) {
 					p.CutAll()
 					synctest.Wait()
 					var err error
-					for range 2 { // the first may find the connection that was cut
+					for range 2 { // the first may find the cut connection
 						ctx := driver.Bound(parent(t), patience)
 						err = operations[i](ctx, drv, "k")
 						ctx.Stop()
@@ -93,8 +92,8 @@ func TestNotSentWhileConnecting(t *testing.T) {
 	}
 }
 
-// What becomes of a command whose caller leaves soon is always known at last, so that nothing has
-// to be cleaned up by repetition: at once, or by the late answer.
+// The outcome of a command whose caller leaves soon is always known in the end, at once or by the
+// late answer: no clean-up is needed.
 func TestImpatientCallers(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

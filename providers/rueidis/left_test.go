@@ -53,8 +53,8 @@ func TestPooledCallsEndAfterTheirCallers(t *testing.T) {
 	}
 }
 
-// withPoolUsedUp returns a driver that takes the shared connection for silent, and whose client has
-// no other one to give. It works in a bubble.
+// withPoolUsedUp returns a driver with a shared connection taken for silent, and a client without
+// another to give. It works in a bubble.
 func withPoolUsedUp(t *testing.T) *rueidisDriver {
 	t.Helper()
 	m := miniredis.NewMiniRedis()

@@ -37,11 +37,11 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	patience = time.Second // how long a call's context lasts, in the fake time of a bubble
+	patience = time.Second // time limit of a call's context, in the fake time of a bubble
 	forever  = time.Hour
 )
 
-// clientModes are the ways in which rueidis uses its connections.
+// clientModes are the ways rueidis uses its connections.
 var clientModes = map[string]func(*redis.ClientOption){
 	"default":               func(*redis.ClientOption) {},
 	"DisableRetry":          func(o *redis.ClientOption) { o.DisableRetry = true },
@@ -50,13 +50,14 @@ var clientModes = map[string]func(*redis.ClientOption){
 	"one connection":        func(o *redis.ClientOption) { o.PipelineMultiplex = -1 },
 }
 
-// single are the options of a client that needs no more than miniredis has, on a network in memory.
+// single returns the options of a client that miniredis can serve, on a network in memory.
 func single(dial func(ctx context.Context, network, addr string) (net.Conn, error), addr string) redis.ClientOption {
 	return redis.ClientOption{
 		InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true,
 		Dialer: net.Dialer{KeepAlive: -1}, // no pings: hours may pass
 		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			// As a net.Dialer, it does not ask for ctx's Err, by which the driver knows what was sent.
+			// Like a net.Dialer, it does not call ctx's Err: the driver takes such a call for the
+			// begin of a send.
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			return dial(ctx, "tcp", addr)
@@ -86,8 +87,7 @@ func dial(tb testing.TB, opts redis.ClientOption) driver.Driver {
 	return newDriver(tb, newClient(tb, opts))
 }
 
-// answered makes n calls, by which the driver comes to trust the connections: it is careful at
-// first.
+// answered makes n calls, so the driver trusts the connections: it is careful at first.
 func answered(tb testing.TB, drv driver.Driver, n int) {
 	tb.Helper()
 	for range n {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Calls that travel together avoid a silent shared connection while their slot is on the move. The
-// client's own DoMulti panics then, in a goroutine where nobody can recover.
+// Calls that travel together avoid a silent shared connection while their slot is on the move: the
+// client's own DoMulti panics then, in a goroutine without recovery.
 func TestPooledCallsOfASlotOnTheMove(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
@@ -25,7 +25,7 @@ func TestPooledCallsOfASlotOnTheMove(t *testing.T) {
 	check.Must(t, err)
 	t.Cleanup(func() { _ = drv.Close() })
 	a := drv.(*rueidisDriver)
-	for _, n := range a.nodes { // also of those that the driver does not know yet
+	for _, n := range a.nodes { // also of nodes unknown to the driver
 		n.beginProbe(-silence)
 	}
 

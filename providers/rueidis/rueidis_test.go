@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/providers/rueidis"
 )
 
-// fake is a client whose commands are answered by answer.
+// fake is a client with its answers in answer.
 type fake struct {
 	redis.Client
 	answer func(ctx context.Context) redis.RedisResult
@@ -52,9 +52,8 @@ func TestNewRefusesNil(t *testing.T) {
 	}
 }
 
-// What is read of a client's unexported fields is there, in each type of client: with ConnLifetime
-// rueidis sends a command again that is in flight on a connection that expires, and a client that
-// was closed stays so.
+// The unexported fields of each type of client are found: with ConnLifetime rueidis resends a
+// command in flight on an expiring connection, and a closed client stays closed.
 func TestFieldsOfEachKindOfClient(t *testing.T) {
 	t.Parallel()
 	for name, options := range clientKinds {
@@ -69,7 +68,7 @@ func TestFieldsOfEachKindOfClient(t *testing.T) {
 			client.Close()
 			for i := range 3 {
 				_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
-				// With replicas the first to fail so proves nothing.
+				// With replicas the first such failure proves nothing.
 				if notSent := i > 0 || name != "with replicas"; !errors.Is(err, redis.ErrClosing) || errors.Is(err, driver.ErrNotSent) != notSent || driver.Transient(err) == notSent {
 					t.Errorf("SetNX %d through a closed client: %v, transient: %v", i, err, driver.Transient(err))
 				}
@@ -84,7 +83,7 @@ func TestFieldsOfEachKindOfClient(t *testing.T) {
 	}
 }
 
-// clientKinds are all the types of client that NewClient makes.
+// clientKinds are all types of client made by NewClient.
 var clientKinds = map[string]func(t *testing.T) redis.ClientOption{
 	"forced single": mini,
 	"single": func(t *testing.T) redis.ClientOption {
@@ -105,7 +104,7 @@ var clientKinds = map[string]func(t *testing.T) redis.ClientOption{
 	},
 }
 
-// early is a context whose deadline has passed and whose timer has yet to fire.
+// early is a context past its deadline, before its timer has fired.
 type early struct{ context.Context }
 
 func (early) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsecond), true }
@@ -117,8 +116,8 @@ func TestErrors(t *testing.T) {
 	type test struct {
 		err     error
 		notSent bool
-		is      error // that the result must match
-		isNot   error // that it must not match
+		is      error // matched by the result
+		isNot   error // not matched by the result
 		early   bool  // the deadline of the call has passed
 	}
 	client := newClient(t, mini(t))
@@ -172,7 +171,8 @@ func TestTheClientStaysTheUsers(t *testing.T) {
 	check.Error(t, "the user's client after the driver's Close", client.Do(t.Context(), client.B().Ping().Build()).Error())
 }
 
-// What was written before the client was closed may be executed, though rueidis answers ErrClosing.
+// A command written before the client was closed may be executed, though rueidis answers
+// ErrClosing.
 func TestClientClosedInFlight(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestClientClosedInFlight(t *testing.T) {
 	})
 }
 
-// A server's error has the client's own below it. What RESP3 alone has is refused.
+// A server's error has the client's own below it. A reply type of RESP3 alone is refused.
 func TestRepliesOfRESP3(t *testing.T) {
 	t.Parallel()
 	drv := dial(t, redis.ClientOption{InitAddress: []string{server.Get(t).Addr()}})
@@ -210,7 +210,7 @@ func TestRepliesOfRESP3(t *testing.T) {
 	}
 }
 
-// Scripts without keys travel beside scripts with keys, which rueidis does not mix.
+// Scripts without keys travel beside scripts with keys, though rueidis does not mix them.
 func TestCallsWithAndWithoutKeys(t *testing.T) {
 	t.Parallel()
 	drv := dial(t, redis.ClientOption{InitAddress: cluster.Get(t).Addrs()})

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A dead connection does not say so, and acquires that get no answer have all but a few of the
-// connections that take its place. What keeps or ends a hold passes them.
+// A dead connection is silent, and unanswered acquires occupy all but a few of its replacements.
+// Commands that keep or end a hold pass them.
 func TestUrgentPassesAcquires(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Subscriptions take one connection of the client's pool, and give it back fit for other use, also
-// after it was lost. The pool has no other.
+// Subscriptions take one connection of the client's pool, and return it fit for other use, even
+// after its loss. The pool has no other.
 func TestSubscriptionsGiveTheirConnectionBack(t *testing.T) {
 	t.Parallel()
 	t.Run("RESP2", func(t *testing.T) {
@@ -58,7 +58,7 @@ func testConnectionBack(t *testing.T, client redis.Client, cut func(), subscribe
 	}
 }
 
-// A client whose login was refused reports that, and that nothing was sent.
+// A client whose login was refused reports the refusal, and that nothing was sent.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func ExampleNew() {
 
 	client, err := valkeygo.NewClient(valkeygo.ClientOption{
 		InitAddress:  []string{server.Addr()},
-		DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true, // what miniredis asks for
+		DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true, // needed by miniredis
 	})
 	if err != nil {
 		log.Panic(err)

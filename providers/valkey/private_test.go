@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// privateKinds are all types of client that NewClient makes, and which of them lack the field stop.
+// privateKinds are all types of client made by NewClient; some lack the field stop.
 var privateKinds = map[string]struct {
 	set    func(o *valkey.ClientOption)
 	noStop bool
@@ -36,7 +36,7 @@ var privateKinds = map[string]struct {
 	"Sentinel": {set: func(o *valkey.ClientOption) { o.Sentinel.MasterSet = "master" }},
 }
 
-// open makes a client of a server in memory, which is one of a cluster and a Sentinel as well.
+// open makes a client of a server in memory, also usable as a cluster and as a Sentinel.
 func open(t *testing.T, set ...func(*valkey.ClientOption)) (valkey.Client, *memredis.Server) {
 	t.Helper()
 	m := memredis.Start(t, memnet.New())
@@ -68,7 +68,7 @@ func open(t *testing.T, set ...func(*valkey.ClientOption)) (valkey.Client, *memr
 	return client, m
 }
 
-// changed fails the test because the client is not as private.go has read it.
+// changed fails the test because the client's fields differ from private.go.
 func changed(t *testing.T, what, missing string, client valkey.Client) {
 	t.Helper()
 	version := strings.TrimSpace(string(gocommand.Run(t, ".", "list", "-m", "-f", "{{.Version}}", reflect.TypeFor[valkey.ClientOption]().PkgPath())))
@@ -160,7 +160,7 @@ type wrapped struct {
 	hasLftm bool
 }
 
-// Of a client of another type nothing is read. Once it is closed, one command has an unknown
+// Nothing is read from a client of another type. Once it is closed, one command has an unknown
 // outcome, and later ones are not sent.
 func TestNothingPrivateIsKnown(t *testing.T) {
 	t.Parallel()
@@ -189,7 +189,7 @@ func TestNothingPrivateIsKnown(t *testing.T) {
 	}
 }
 
-// A client that turns out not to call Err before it sends gets no command that counts as not sent.
+// Once a client has sent without a call of Err, none of its commands counts as not sent.
 func TestClientThatDoesNotAsk(t *testing.T) {
 	t.Parallel()
 	client, _ := open(t, privateKinds["single"].set)
