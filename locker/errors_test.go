@@ -66,8 +66,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// The error of a lost lock names the lock, the reason and the last error; its wrappers name the
-// lock once.
+// The error of a lost lock names the lock, the reason and the last error; wrappers name the lock
+// once.
 func TestLostError(t *testing.T) {
 	t.Parallel()
 	const gone = " (ended by Break, deleted, expired, or the server lost its data)"

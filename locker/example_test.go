@@ -184,7 +184,7 @@ func ExampleChain() {
 	// <nil>
 }
 
-// One process acquires, another goes on: the Handle is handed over as text. Keep it as secret as a
+// One process acquires, another goes on: the Handle is handed over as text. Keep it secret like a
 // password.
 func ExampleResume() {
 	ctx, l := context.Background(), locks()
@@ -210,7 +210,7 @@ func ExampleResume() {
 }
 
 // A service that unlocks in another process, or after a restart, keeps the Handle as text. Keep it
-// as secret as a password.
+// secret like a password.
 func ExampleReleaseHandle() {
 	ctx, l := context.Background(), locks()
 	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "upload"}))

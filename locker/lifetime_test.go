@@ -231,7 +231,7 @@ func awaitForgotten(t *testing.T, hold lease.Hold) {
 	}
 }
 
-// An unreferenced Lock is forgotten, unless it is in use, has ended, or something may wait for its
+// An unreferenced Lock is forgotten, unless it is in use, has ended, or may have a waiter for its
 // end.
 func TestForgotten(t *testing.T) {
 	t.Parallel()

@@ -133,8 +133,7 @@ func TestValidateRest(t *testing.T) {
 	})
 }
 
-// The error of a call with a bad argument names the argument and the operation, and nothing is
-// sent.
+// The error of a call names the bad argument and the operation, and nothing is sent.
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	l, req := lockertest.New(), locker.Request{Name: "a"}

@@ -11,8 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// A slow Acquired counts toward the hold's duration. If the lease ends meanwhile, NewLock does not
-// wait for Lost.
+// A slow Acquired is part of the hold. If the lease ends meanwhile, NewLock does not wait for Lost.
 func TestSlowAcquired(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		held, lost := make(chan time.Duration, 1), make(chan struct{})

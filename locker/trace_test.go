@@ -219,8 +219,8 @@ func (d *diary) read() []string {
 	return slices.Clone(d.entries)
 }
 
-// A panicking callback keeps no other from being called, no context from ending, and no release
-// from being sent.
+// A panicking callback prevents no other callback, no end of a context, and no sending of a
+// release.
 func TestPanicInAfterDone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -311,8 +311,7 @@ func TestReportsInOrder(t *testing.T) {
 	})
 }
 
-// A blocked callback does not keep AfterDone from reporting the end of the lock, however the lock
-// ends.
+// A blocked callback does not keep AfterDone from reporting the lock's end, whatever caused it.
 func TestAfterDoneBesideABlockedCallback(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]func(lock *locker.Lock, server *fakeLease){

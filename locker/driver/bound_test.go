@@ -249,8 +249,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A context derived from a Bounded over a cancellable parent ends with the parent, without a
-// goroutine.
+// A child of a Bounded over a cancellable parent ends with the parent, without a goroutine.
 func TestBoundIsACheapParent(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(t.Context())

@@ -155,8 +155,7 @@ func TestMaxWaitIsOne(t *testing.T) {
 	})
 }
 
-// A lost lock occupies its name no longer. Its Unlock reports the loss, and leaves the next lock
-// alone.
+// A lost lock frees its name. Its Unlock reports the loss, and leaves the next lock alone.
 func TestLost(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()

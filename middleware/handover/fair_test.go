@@ -18,8 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// A process gets its turns beside others that hand over, however far away it is, and nobody waits
-// for long.
+// A process gets its turns beside others that hand over, however distant, and nobody waits long.
 func TestDistantProcess(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {

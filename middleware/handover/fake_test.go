@@ -25,7 +25,7 @@ const (
 
 func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
 
-// store is a server in memory: one exclusive lock, with leases and fencing tokens, and a log of the
+// store is a server in memory: one exclusive lock, with leases, fencing tokens and a log of the
 // commands.
 type store struct {
 	ttl     time.Duration

@@ -162,8 +162,7 @@ func TestGivingUpAtAHandOver(t *testing.T) {
 	})
 }
 
-// A waiter that gives up in the line learns the holder, and why it gave up. The next one takes over
-// its task.
+// A waiter that gives up learns the holder, and why it gave up. The next one takes over its task.
 func TestGivingUp(t *testing.T) {
 	type test struct {
 		held func(p process) // nil: this process holds it
@@ -337,8 +336,7 @@ func TestNestedAndSeveral(t *testing.T) {
 	})
 }
 
-// A request that must not pass the waiters of its process does not, even in the pause between two
-// tenures.
+// A request that must not pass its process's waiters does not, even between two tenures.
 func TestBehindWaiters(t *testing.T) {
 	inProcess(t, func(p process) {
 		p.l = handingOver(p.s, 10*ms)

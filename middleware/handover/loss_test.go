@@ -142,8 +142,8 @@ func TestLossIsNoticed(t *testing.T) {
 	})
 }
 
-// While the server does not answer, hand-overs go on for 50 ms, and the holder's hold ends with the
-// lease, without delay.
+// While the server does not answer, hand-overs go on for 50 ms, and the hold ends with its lease,
+// without delay.
 func TestUnansweredChecks(t *testing.T) {
 	inProcess(t, func(p process) {
 		acquired := time.Now()

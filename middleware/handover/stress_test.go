@@ -74,8 +74,7 @@ func TestGivingUpAtAnyInstant(t *testing.T) {
 	}
 }
 
-// Competing processes over a server: one holds at a time, all get their turns, and the tokens
-// increase.
+// Competing processes at a server: one holds at a time, all get turns, and the tokens increase.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/logging"
 )
 
-// Contention is logged at debug level by default. The holder's note identifies it; its owner is not
-// shown.
+// Contention is logged at debug level by default. The holder's note is shown, its owner is not.
 func ExampleNew() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "lease_left" {

@@ -195,8 +195,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// A waiter in the queue learns nothing about the holder. Its wait is logged as contention all the
-// same.
+// A waiter in the queue learns nothing about the holder. Its wait is still logged as contention.
 func TestQueued(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

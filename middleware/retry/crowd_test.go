@@ -33,8 +33,7 @@ func TestReentryDuringAnOutage(t *testing.T) {
 	})
 }
 
-// Of the readers behind a writer of their process one tries first, whether the writer got in or
-// gave up.
+// Of the readers behind a writer of their process one tries first, whether it got in or gave up.
 func TestOneReaderTriesAfterAWriter(t *testing.T) {
 	bubbles(t, map[string]bool{"it gives up": false, "it gets in": true}, func(t *testing.T, s *server, gets bool) {
 		h := s.hold()

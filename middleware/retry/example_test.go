@@ -68,8 +68,7 @@ func Example_maxWait() {
 	// Output: true true
 }
 
-// Under the ctx of a hold, the same lock cannot be acquired again: the acquire would wait for
-// itself.
+// Under the ctx of a hold, an acquire of the same lock fails: it would wait for itself.
 func Example_nested() {
 	locks := locker.Chain(lockertest.New(), locker.Must(retry.New(retry.Config{})))
 	report := locker.Request{Name: "report"}

@@ -279,8 +279,7 @@ type sourced struct{ locker.Locker }
 
 func (sourced) Source() locktrace.Source { return locktrace.Source{Address: "192.0.2.7:6379"} }
 
-// The error of a waiter without an attempt of its own reports what its process knows about the
-// name.
+// The error of a waiter without an own attempt reports what its process knows about the name.
 func TestGivingUpInTheQueue(t *testing.T) {
 	refused := fmt.Errorf("%w; %w", &locker.ContentionError{Name: name, Owner: "w7", Left: 10 * time.Second, RetryAfter: 10 * time.Second}, errHint)
 	type test struct {

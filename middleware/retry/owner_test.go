@@ -137,7 +137,7 @@ func TestOwnerHoldsElsewhere(t *testing.T) {
 	})
 }
 
-// Only the holder's own requests try before their turn. In an outage the first waiter asks for
+// Only the holder's own requests try before their turn; in an outage the first waiter asks for
 // them.
 func TestEarlyAttemptsAreFew(t *testing.T) {
 	const n = 2000

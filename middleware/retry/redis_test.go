@@ -21,8 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// overRedis runs f in fake time with processes on one server, each with a client and queues of its
-// own.
+// overRedis runs f in fake time with processes on one server, each with its own client and queues.
 func overRedis(t *testing.T, f func(t *testing.T, m *memredis.Server, process func(retry.Config) locker.Locker)) {
 	t.Helper()
 	t.Parallel()

@@ -25,8 +25,7 @@ func late(d time.Duration) func(context.Context, int) error {
 	return func(context.Context, int) error { elapse(d); return nil }
 }
 
-// After a temporary failure a queue subscribes again, at most once a second; after a permanent one
-// never.
+// After a temporary failure a queue subscribes again, once a second at most; after others never.
 func TestSubscribingAgain(t *testing.T) {
 	refused := &driver.ServerError{Text: "NOPERM no channels for you"}
 	type test struct {

@@ -25,8 +25,7 @@ func TestTurnOfAProcess(t *testing.T) {
 		want []lease.Next
 	}
 	bubbles(t, map[string]test{
-		// Until about 0, 2 and 4 ms after the turn's begin; then a new turn, with a lone last
-		// waiter.
+		// Until about 0, 2, 4 ms after the turn's begin; then a new turn, its last waiter alone.
 		"turns":          {false, []lease.Next{lease.NextOwn, lease.NextOwn, lease.NextFirst, lease.NextOwn, lease.NextFirst}},
 		"a strict order": {true, slices.Repeat([]lease.Next{lease.NextFirst}, 5)},
 	}, func(t *testing.T, s *server, tt test) {

@@ -18,8 +18,8 @@ import (
 
 const ms = time.Millisecond
 
-// Contract 12: the head tries again after a wake-up, the end of the lease or the backoff, whichever
-// is first.
+// Contract 12: the head tries again at the first of a wake-up, the end of the lease and the
+// backoff.
 func TestWhenTheHeadTries(t *testing.T) {
 	type test struct {
 		prepare func(s *server)

@@ -49,8 +49,8 @@ func parts() (tracer, waiter locker.Middleware, recorder *tracetest.SpanRecorder
 	return tracer, waiter, recorder
 }
 
-// Tracing outside retry records one span for the whole acquisition, waiting included. Most programs
-// want this.
+// Tracing outside retry records one span per acquisition, waiting included. Most programs want
+// this.
 func Example_tracingOutsideRetry() {
 	tracer, waiter, recorder := parts()
 	contended(tracer, waiter)

@@ -180,8 +180,7 @@ func TestNestedTracing(t *testing.T) {
 	equal(t, "links of the outer span", linked(outer), []string{})
 }
 
-// A resume without a note keeps the stored one, and with it the link to the span of the hold's
-// beginning.
+// A resume without a note keeps the stored one, and so the link to the span of the hold's begin.
 func TestResumeKeepsNote(t *testing.T) {
 	t.Parallel()
 	for note, sends := range map[string]bool{"": false, "mine": true} {

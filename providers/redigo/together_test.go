@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
-// A server stops reading while nobody reads its replies: a pipe has no buffer that would hide a
-// deadlock.
+// A server stops reading while nobody reads its replies: no buffer of a pipe hides a deadlock.
 func TestReadsWhileItWrites(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

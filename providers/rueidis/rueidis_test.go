@@ -171,8 +171,7 @@ func TestTheClientStaysTheUsers(t *testing.T) {
 	check.Error(t, "the user's client after the driver's Close", client.Do(t.Context(), client.B().Ping().Build()).Error())
 }
 
-// A command written before the client was closed may be executed, though rueidis answers
-// ErrClosing.
+// A command written before the client's Close may be executed, though rueidis answers ErrClosing.
 func TestClientClosedInFlight(t *testing.T) {
 	t.Parallel()
 	clients.Bubble(t, func(t *testing.T) {

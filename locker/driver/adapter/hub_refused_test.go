@@ -17,8 +17,7 @@ var (
 	errBusy          error = adapter.NewServerError("BUSY Redis is busy running a script.", errors.New("below"))
 )
 
-// eachKind runs a test of a Hub for each kind of client with connections that outlast error
-// replies.
+// eachKind runs a test of a Hub for each kind of client that keeps a connection after an error.
 func eachKind(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub)) {
 	t.Parallel()
 	kinds := map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand}

@@ -69,8 +69,7 @@ func TestHubForgetsBlockedWrites(t *testing.T) {
 	})
 }
 
-// A connection to a silent server is replaced within ten seconds, even if nobody subscribes
-// meanwhile.
+// A connection to a silent server is replaced within ten seconds, even without a new Subscribe.
 func TestHubNoticesAHalfOpenConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
@@ -308,8 +307,8 @@ func TestHubSubscribesBehindAProbe(t *testing.T) {
 	})
 }
 
-// A hub without listeners sends no probes, and keeps a connection with a late answer to its last
-// probe.
+// A hub without listeners sends no probes, and keeps a connection whose last probe is answered
+// late.
 func TestHubProbesOnlyForListeners(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")

@@ -173,8 +173,7 @@ func TestHubDialIsBounded(t *testing.T) {
 	})
 }
 
-// A frozen server stops accepting bytes at some point. That delays only callers that need its
-// answer.
+// A frozen server stops accepting bytes at some point. Only callers that need its answer wait.
 func TestHubBlockedWrite(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")

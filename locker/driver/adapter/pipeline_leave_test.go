@@ -34,8 +34,7 @@ func aboard() *fakeServer {
 	return s
 }
 
-// occupy fills both connections of a client, so others wait, and returns a function to wait for the
-// answers.
+// occupy fills both connections of a client, so others wait. wait waits for the answers.
 func occupy(t *testing.T, d *adapter.Driver) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup

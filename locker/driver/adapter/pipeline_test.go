@@ -17,8 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// roundTrip is the duration of a fakeServer's flight, within the millisecond for which a flight
-// counts.
+// roundTrip is the duration of a fakeServer's flight, less than the millisecond that one counts.
 const roundTrip = 500 * time.Microsecond
 
 // fakeServer is a client of a server that answers each command with its last word.
@@ -98,8 +97,7 @@ func call(ctx context.Context, t *testing.T, d *adapter.Driver, word string) err
 	return err
 }
 
-// calls makes n calls in goroutines, one after another, and returns a function to wait for their
-// errors.
+// calls makes n calls in goroutines, one after another. wait returns their errors.
 func calls(ctx context.Context, t *testing.T, d *adapter.Driver, n int) (wait func() []error) {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -119,8 +117,7 @@ func until(t *testing.T, d time.Duration, urgent bool) context.Context {
 	return b
 }
 
-// If nothing is under way, a caller sends by itself and at once, in its own goroutine if the client
-// allows it.
+// If nothing is under way, a caller sends at once, in its own goroutine if the client allows it.
 func TestLoneCall(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]bool{"inline": true, "not inline": false}, func(t *testing.T, inline bool) {

@@ -260,8 +260,8 @@ type shardedCluster struct {
 	asked []time.Time       // argument fresh of each Master call
 }
 
-// newShardedCluster returns a cluster and a Hub on it. The client knows the cluster's state unless
-// learn changes it.
+// newShardedCluster returns a cluster and a Hub on it. The client knows its state unless learn
+// changes it.
 func newShardedCluster(t *testing.T) *shardedCluster {
 	c := &shardedCluster{plain: newServer(t), masters: map[string]*server{}, known: map[string]string{}}
 	for _, name := range []string{"a", "b"} {
@@ -319,8 +319,7 @@ func (s *server) connections() (n int) {
 	return n
 }
 
-// want demands that channel is subscribed at master only, "" for none, and that messages there wake
-// sub.
+// want demands that channel is subscribed at master only ("": none), and messages there wake sub.
 func (c *shardedCluster) want(t *testing.T, sub driver.Subscription, channel, master string) {
 	t.Helper()
 	synctest.Wait()

@@ -127,8 +127,7 @@ func TestTopologyIgnoresLateAnswers(t *testing.T) {
 	})
 }
 
-// After Close no flight waits for late answers, even to a master without slots by then, or first
-// seen then.
+// After Close no flight waits for late answers, even at a master that lost its slots or is new.
 func TestTopologyClose(t *testing.T) {
 	t.Parallel()
 	type test struct {

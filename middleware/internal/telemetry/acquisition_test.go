@@ -197,8 +197,7 @@ func TestOneObserverNested(t *testing.T) {
 	}
 }
 
-// An Acquisition is the ctx of its acquire: it has the values of the caller's ctx, and ends with
-// it.
+// An Acquisition is its acquire's ctx: it has the values of the caller's ctx, and ends with it.
 func TestAcquisitionIsContext(t *testing.T) {
 	t.Parallel()
 	type key struct{}
