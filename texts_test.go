@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/memnet"
@@ -75,7 +76,7 @@ func errorTexts(t *testing.T, client clients.Client) {
 	server := memredis.Start(t, network)
 	other := locker.Must(single.New(clients.All[0].OpenOn(t, network, server.Addr()), single.Config{}))
 	held, err := other.Acquire(t.Context(), locker.Request{Name: "held", Owner: "w7", Note: "nightly", TTL: time.Hour})
-	must(t, err)
+	check.Must(t, err)
 	t.Cleanup(func() { _ = held.Release(context.Background()) })
 	p := faultproxy.StartOn(t, network, server.Addr())
 	drv := client.OpenOn(t, network, p.Addr())

@@ -1,4 +1,4 @@
-package holdfast_test
+package pages_test
 
 import (
 	"os"
@@ -7,12 +7,24 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
+
+// The paths of these tests begin at the root of the repository.
+func TestMain(m *testing.M) {
+	if err := os.Chdir(filepath.Join("..", "..")); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	must(t, err)
+	check.Must(t, err)
 	return string(text)
 }
 
@@ -34,7 +46,7 @@ func TestReadmeProgram(t *testing.T) {
 	t.Parallel()
 	program := codeOf(t, "README.md", "go")[0]
 	file := filepath.Join(t.TempDir(), "main.go")
-	must(t, os.WriteFile(file, []byte(program), 0o600))
+	check.Must(t, os.WriteFile(file, []byte(program), 0o600))
 	vet := exec.CommandContext(t.Context(), "go", "vet", file)
 	vet.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
 	if out, err := vet.CombinedOutput(); err != nil {
@@ -91,7 +103,7 @@ func TestReadmeCommands(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("docs/*.md")
-	must(t, err)
+	check.Must(t, err)
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	for _, page := range append(pages, "README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", filepath.Join("reliability", "RESULTS.md")) {
 		text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, page), "")
@@ -118,11 +130,4 @@ func hasHeading(page, anchor string) bool {
 		}
 	}
 	return false
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -1,4 +1,4 @@
-package holdfast_test
+package pages_test
 
 import (
 	"go/ast"
@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // docs/errors.md has a section for every exported error of these packages.
@@ -35,13 +37,13 @@ func TestErrorsPage(t *testing.T) {
 func exportedErrors(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	must(t, err)
+	check.Must(t, err)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		must(t, err)
+		check.Must(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
@@ -67,7 +69,7 @@ func exportedErrors(t *testing.T, dir string) (names []string) {
 func TestQuotedCode(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob(filepath.Join("docs", "*.md"))
-	must(t, err)
+	check.Must(t, err)
 	quote := regexp.MustCompile("(?s)<!-- (\\S+\\.go) -->\n```go\n(.*?)```")
 	found := 0
 	for _, page := range pages {

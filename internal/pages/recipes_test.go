@@ -1,4 +1,4 @@
-package holdfast_test
+package pages_test
 
 import (
 	"os"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 var recipeLink = regexp.MustCompile(`\[[^\]]*\]\(([^)]*)\)`)
@@ -88,7 +90,7 @@ func testsBeside(t *testing.T, file string) string {
 		file = filepath.Dir(file)
 	}
 	files, err := filepath.Glob(filepath.Join(file, "*_test.go"))
-	must(t, err)
+	check.Must(t, err)
 	var all strings.Builder
 	for _, test := range files {
 		all.WriteString(read(t, test))
