@@ -39,7 +39,7 @@ type caseT struct {
 
 var cases = slices.Concat(
 	holdCases, wrongTypeCases, resumeCases, nameCases,
-	acquireOutcomeCases, openOutcomeCases, releaseOutcomeCases, holdOutcomeCases,
+	acquireOutcomeCases, unknownOutcomeCases, releaseOutcomeCases, holdOutcomeCases,
 	leaseCases, renewalCases, fenceCases, waitCases, placeCases, handOverCases,
 	modeCases, convertCases, permitCases, quorumCases, successionCases, severalCases,
 	namedCases, leaderCases, minHoldCases, misuseCases, breakCases, watchCases, noteCases,

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-var openOutcomeCases = []testCase{
+var unknownOutcomeCases = []testCase{
 	{
 		name: "a cancelled acquire that runs late leaves no key", contract: 5, on: suite.OneAddress,
 		why: "a command may run after its caller gave up; a key that nobody holds locks everybody out for a TTL",
