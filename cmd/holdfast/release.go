@@ -81,7 +81,7 @@ func confirm(ctx context.Context, l *inspector, name string) error {
 	}
 	now, err := inspect()
 	if err == nil && now.Held && otherHold(now, state) { // the answer may have taken hours
-		err = fmt.Errorf("%s: not released: another hold followed the one that was shown", printable(name))
+		err = &statusError{statusFailed, fmt.Errorf("%s: not released: another hold followed the one that was shown", printable(name))}
 	}
 	return withStatus(err)
 }
