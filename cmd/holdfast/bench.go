@@ -49,7 +49,7 @@ Exit status: 0, 128+n if signal n ended it, or 64, 69, 70 and 77 as of run.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	jsonFlag(cmd, &f.asJSON)
-	cmd.Flags().DurationVar(&f.connect, "connect-timeout", 5*time.Second, "how long to try to reach the server at first")
+	cmd.Flags().DurationVar(&f.connect, "connect-timeout", connectTimeout, "how long to try to reach the server at first")
 	cmd.Flags().IntVar(&f.seconds, "seconds", 20, "how long it takes in all")
 	cmd.Flags().IntVar(&f.goroutines, "goroutines", 16, "how many goroutines of one client take locks at once")
 	return cmd

@@ -30,18 +30,14 @@ func TestReleaseTellsHolder(t *testing.T) {
 				name := "told:" + kind + client
 				p := hold(t, env, name, "--ttl", "10m")
 				awaitListener(t, s, "{"+name+"}:wake:broken", kind == "quorum")
-				begun := time.Now()
 				must(t, env, "release", "--force", name)
-				//realtime:ok the sleep that ends by itself tells the two apart
-				if _, status := p.end(t); status != statusLost || time.Since(begun) > time.Minute {
-					t.Errorf("the holder ends with %d after %v: %s", status, time.Since(begun), p.stderr)
-				}
+				p.loses(t) // its command sleeps for longer than the test has patience
 			})
 		}
 	}
 	t.Run("leader", func(t *testing.T) {
 		t.Parallel()
-		p := begin(t, at(s.Addr()), "leader", "told:leader", "--ttl", "10m", "--", "sh", "-c", "echo ready; exec sleep 60")
+		p := begin(t, at(s.Addr()), "leader", "told:leader", "--ttl", "10m", "--", "sh", "-c", "echo ready; exec sleep 600")
 		p.line(t)
 		awaitListener(t, s, "{told:leader}:wake:broken", false)
 		must(t, at(s.Addr()), "release", "--force", "told:leader")

@@ -87,7 +87,7 @@ be checked; 64, 69, 70 and 77 as of run.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	jsonFlag(cmd, &f.asJSON)
-	cmd.Flags().DurationVar(&f.connect, "connect-timeout", 5*time.Second, "how long to try to reach each server at first")
+	cmd.Flags().DurationVar(&f.connect, "connect-timeout", connectTimeout, "how long to try to reach each server at first")
 	return cmd
 }
 

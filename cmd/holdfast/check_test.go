@@ -177,7 +177,7 @@ func TestCheckFrozen(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, shared.Get(t).Addr())
 	proxy.Freeze()
-	found, status := runCheck(t, at(proxy.Addr()), "--connect-timeout", "300ms")
+	found, status := runCheck(t, append(at(proxy.Addr()), withItsLimits), "--connect-timeout", "300ms")
 	if f := found["connection"]; status != statusUnreachable || f.Level != levelProblem || !strings.Contains(f.Text, "no answer") {
 		t.Errorf("status %d, %+v", status, found)
 	}

@@ -8,11 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Bounds of the scan for completions. A shell waits for it.
-const (
-	completeTimeout = 500 * time.Millisecond
-	completeNames   = 100
-)
+// completeNames is the largest number of completions.
+const completeNames = 100
 
 // completeName completes the name of a held lock for a shell. After an error it completes nothing.
 func (o *options) completeName(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {

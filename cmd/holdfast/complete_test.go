@@ -37,7 +37,7 @@ func TestCompleteName(t *testing.T) {
 	check.Equal(t, "completion without a login", complete(at("user:wrong@"+s.Addr()), "who", ""), ":4\n")
 	check.Must(t, s.Freeze())
 	for _, client := range clientNames() {
-		out := complete(append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "who", "")
+		out := complete(append(at(s.Addr()), withItsLimits, "HOLDFAST_CLIENT="+client), "who", "")
 		check.Equal(t, client+": completion at a frozen server", out, ":4\n")
 	}
 }

@@ -23,12 +23,6 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// dialTimeout bounds how long a client connects to a server.
-const dialTimeout = 3 * time.Second
-
-// closeTimeout bounds how long close waits for clean-up. The rest expires.
-const closeTimeout = time.Second
-
 // credentials are the addresses of servers, and the login.
 type credentials struct {
 	target

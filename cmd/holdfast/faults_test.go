@@ -31,7 +31,7 @@ func TestLookFrozenServer(t *testing.T) {
 			break
 		}
 		for _, client := range clientsFor(i) {
-			env := append(at(s.Addr()), "HOLDFAST_CLIENT="+client)
+			env := append(at(s.Addr()), withItsLimits, "HOLDFAST_CLIENT="+client)
 			t.Run(client+"/"+args[0], func(t *testing.T) {
 				t.Parallel()
 				p := begin(t, env, args...)
@@ -120,7 +120,7 @@ func TestRefused(t *testing.T) {
 		"conformance, no expression":   {at(addr), []string{"conformance", "--run", "("}, statusUsage},
 		"conformance, several permits": {at(addr), []string{"conformance", "--strategy", "semaphore:2"}, statusUsage},
 	}, func(t *testing.T, test test) {
-		if out, errs, status := run(t, test.env, test.args...); status != test.want || out != "" || errs == "" {
+		if out, errs, status := run(t, append(test.env, withItsLimits), test.args...); status != test.want || out != "" || errs == "" {
 			t.Errorf("status %d, want %d: %q, %q", status, test.want, out, errs)
 		}
 	})

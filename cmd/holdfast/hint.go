@@ -17,9 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// probeTimeout bounds the probe of silent servers.
-const probeTimeout = time.Second
-
 // hint returns a correction of the arguments, or of the URLs of servers, after err, or "" if none
 // is known.
 func hint(ctx context.Context, err error, servers ...credentials) string {
@@ -110,9 +107,7 @@ func answersPlain(ctx context.Context, addr string) bool {
 		return false
 	}
 	defer c.Close() //nolint:errcheck // nothing is pending
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = c.SetDeadline(deadline)
-	}
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) })()
 	if _, err := io.WriteString(c, "PING\r\n"); err != nil {
 		return false
 	}

@@ -81,13 +81,18 @@ func TestListCluster(t *testing.T) {
 // In a quorum ls says how many nodes hold a lock, and gets by without a minority of them.
 func TestListQuorum(t *testing.T) {
 	t.Parallel()
+	const nowhere = "redis://127.0.0.1:1"
 	all := nodes(t)
 	urls := splitURLs(all)
 	must(t, []string{"HOLDFAST_URL=" + urls[0]}, "run", "listed:left", "--min-hold", "1h", "--", "true")
 	p := hold(t, []string{"HOLDFAST_NODES=" + all}, "listed:all", "--strategy", "rwhash")
 	list := func(nodes string, want int, args ...string) (out, errs string) {
 		t.Helper()
-		out, errs, status := run(t, []string{"HOLDFAST_NODES=" + nodes}, append([]string{"ls", "listed:*"}, args...)...)
+		env := []string{"HOLDFAST_NODES=" + nodes}
+		if strings.Contains(nodes, nowhere) {
+			env = append(env, withItsLimits)
+		}
+		out, errs, status := run(t, env, append([]string{"ls", "listed:*"}, args...)...)
 		if status != want {
 			t.Errorf("%s: status %d, want %d: %s", nodes, status, want, errs)
 		}
@@ -104,7 +109,6 @@ func TestListQuorum(t *testing.T) {
 		strings.Count(second, "/1") != 1 {
 		t.Errorf("ls --json prints %q", out)
 	}
-	const nowhere = "redis://127.0.0.1:1"
 	out, errs := list(urls[0]+","+urls[1]+","+nowhere, 0)
 	if !strings.Contains(out, "listed:all  held exclusive") || !strings.Contains(out, "at 2 of 3 nodes") ||
 		!strings.Contains(out, "listed:left  held at 1 of 3 nodes, and 1 did not answer") || !strings.Contains(errs, "127.0.0.1:1") {

@@ -32,7 +32,7 @@ func children(t *testing.T, parent, states string) (pids []string) {
 func TestRunAdoptsOrphans(t *testing.T) {
 	t.Parallel()
 	fifo := newFIFO(t)
-	p := begin(t, append(here(t), "FIFO="+fifo), "run", "orphan", "--", "sh", "-c", `sh -c 'read x <"$FIFO" &'; echo ready; exec sleep 60`)
+	p := begin(t, append(here(t), "FIFO="+fifo), "run", "orphan", "--", "sh", "-c", `sh -c 'read x <"$FIFO" &'; echo ready; exec sleep 600`)
 	p.line(t)
 	const alive = "SRDTZ"
 	pid := strconv.Itoa(p.cmd.Process.Pid)

@@ -22,19 +22,31 @@ import (
 // asProgram in the environment makes the test binary the program.
 const asProgram = "HOLDFAST_TEST_PROGRAM"
 
+// withItsLimits in the environment of the program gives up a silent server as soon as for a user.
+// Without it the program waits for an answer for as long as the test.
+const withItsLimits = asProgram + "=with its limits"
+
 var shared = redistest.Share(func(ctx context.Context) (*redistest.Server, error) {
 	return redistest.Launch(ctx, redistest.Options{})
 })
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	if program := os.Getenv(asProgram); program != "" {
 		_ = os.Unsetenv(asProgram) // its own commands are not programs of ours
+		if asProgram+"="+program != withItsLimits {
+			answerTimeout, connectTimeout, dialTimeout, completeTimeout = patience, patience, patience, patience
+			probeTimeout = patience
+		}
 		main()
 		return
 	}
+	probeTimeout = patience
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // under nohup, programs would ignore it like the tests
 	goleak.VerifyTestMain(redistest.CloseAfter(m, shared))
 }
+
+// patience bounds each program of the tests, and its waits for a server.
+const patience = 5 * time.Minute
 
 type program struct {
 	cmd    *exec.Cmd
@@ -44,7 +56,7 @@ type program struct {
 
 func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
@@ -118,10 +130,10 @@ func (p *program) loses(t *testing.T) {
 	}
 }
 
-// hold runs a command that holds a lock for a minute, and returns once it does.
+// hold runs a command that holds a lock until the test ends, and returns once it does.
 func hold(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
-	p := begin(t, env, append(append([]string{"run"}, args...), "--", "sh", "-c", "echo ready; exec sleep 60")...)
+	p := begin(t, env, append(append([]string{"run"}, args...), "--", "sh", "-c", "echo ready; exec sleep 600")...)
 	p.line(t)
 	return p
 }

@@ -35,7 +35,7 @@ func (f *commandFlags) register(cmd *cobra.Command) {
 		"how long the lock lasts if this program dies; it is renewed after a third of that")
 	flags.DurationVar(&f.grace, "grace", 10*time.Second,
 		"how long after SIGTERM the command gets SIGKILL, once the lock is lost")
-	flags.DurationVar(&f.connect, "connect-timeout", 5*time.Second, "how long to try to reach the server at first")
+	flags.DurationVar(&f.connect, "connect-timeout", connectTimeout, "how long to try to reach the server at first")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or warn")
 	flags.StringVar(&f.note, "note", "", "what others see of the holder; if empty: user, host, process, since when, and the command\nwith its arguments, which may be secret")
 	_ = cmd.RegisterFlagCompletionFunc("on-lost", cobra.FixedCompletions([]string{"kill", "warn"}, cobra.ShellCompDirectiveNoFileComp))

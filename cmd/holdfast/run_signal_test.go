@@ -40,7 +40,7 @@ func TestRunSignals(t *testing.T) {
 func TestRunSignalWhileStopped(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	p := begin(t, at(s.Addr()), "run", "stopped", "--", "sh", "-c", `echo $$; kill -STOP $$; exec sleep 60`)
+	p := begin(t, at(s.Addr()), "run", "stopped", "--", "sh", "-c", `echo $$; kill -STOP $$; exec sleep 600`)
 	pid := p.line(t)
 	if runtime.GOOS == "linux" {
 		check.Eventually(t, "the command is stopped", func() bool { return stateOf(pid) == "T" })

@@ -209,7 +209,7 @@ func TestReleaseAsks(t *testing.T) {
 func TestRunShowsWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	holder := begin(t, at(s.Addr()), "run", "shown", "--note", "holder", "--", "sh", "-c", "echo ready; exec sleep 60")
+	holder := begin(t, at(s.Addr()), "run", "shown", "--note", "holder", "--", "sh", "-c", "echo ready; exec sleep 600")
 	holder.line(t)
 	term := atTerminal(t, s, "", "run", "shown", "--", "sh", "-c", "echo en\"\"d")
 	term.send(t, "", `note "holder", for`, 1)
@@ -255,7 +255,7 @@ func TestListAndTopAtTerminal(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	env := at(s.Addr())
 	must(t, env, "run", "alone", "--min-hold", "1h", "--", "true")
-	holder := begin(t, env, "run", "wanted", "--note", "holder", "--", "sh", "-c", "echo ready; exec sleep 60")
+	holder := begin(t, env, "run", "wanted", "--note", "holder", "--", "sh", "-c", "echo ready; exec sleep 600")
 	holder.line(t)
 	term := atTerminalOf(t, s, 120, "", "ls")
 	term.send(t, "", "WAITING", 1)

@@ -83,7 +83,7 @@ func TestWatchCounts(t *testing.T) {
 		}
 	}
 	until("alone", func(w watchJSON) bool { return w.Held && w.Waiters == 0 && w.HandOvers == 0 && w.Time != "" })
-	second := begin(t, env, "run", "counted", "--", "sh", "-c", "echo ready; exec sleep 60")
+	second := begin(t, env, "run", "counted", "--", "sh", "-c", "echo ready; exec sleep 600")
 	until("awaited", func(w watchJSON) bool { return w.Held && w.Waiters == 1 })
 	term := atTerminal(t, shared.Get(t), "", "watch", "counted", "--interval", "20ms")
 	term.send(t, "", "s left, 1 waiting", 2) // again and again

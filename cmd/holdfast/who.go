@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
-
-// answerTimeout bounds the wait for an answer.
-const answerTimeout = 5 * time.Second
 
 func newWho(o *options) *cobra.Command {
 	var asJSON bool

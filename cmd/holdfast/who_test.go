@@ -58,7 +58,7 @@ func TestWhoWatchRelease(t *testing.T) {
 func TestLeader(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	lead := []string{"leader", "lead", "--", "sh", "-c", `echo "$HOLDFAST_FENCE"; exec sleep 60`}
+	lead := []string{"leader", "lead", "--", "sh", "-c", `echo "$HOLDFAST_FENCE"; exec sleep 600`}
 	p1 := begin(t, at(s.Addr()), lead...)
 	term1 := p1.line(t)
 	p2 := begin(t, at(s.Addr()), lead...)
@@ -152,11 +152,11 @@ func TestWhoShowsCommand(t *testing.T) {
 	for _, strategy := range strategyNames {
 		spec := strings.Replace(strategy, "semaphore", "semaphore:2", 1)
 		began := time.Now().Truncate(time.Second)
-		p := begin(t, env, "run", "command:"+strategy, "--strategy", spec, "--", "sh", "-c", "echo ready; exec sleep 60")
+		p := begin(t, env, "run", "command:"+strategy, "--strategy", spec, "--", "sh", "-c", "echo ready; exec sleep 600")
 		p.line(t)
 		out, errs, status := run(t, env, "who", "command:"+strategy)
 		note := regexp.MustCompile(`, strategy ` + strategy + `, .*note ".*@.* pid ` + strconv.Itoa(p.cmd.Process.Pid) +
-			` since (\S+): sh -c echo ready; exec sleep 60"`).FindStringSubmatch(out)
+			` since (\S+): sh -c echo ready; exec sleep 600"`).FindStringSubmatch(out)
 		if status != 0 || note == nil {
 			t.Fatalf("%s: status %d, %q: %s", strategy, status, out, errs)
 		}

@@ -37,6 +37,9 @@ func TestViolations(t *testing.T) {
 				run = func() (*Tally, error) { return RunProcesses(t.Context(), job, c.processes, Hooks{}) }
 			}
 			tally := locker.Must(run())
+			for c.violated && sections.Violations() == 0 { // on a busy machine the holds may not overlap
+				tally = locker.Must(run())
+			}
 			check.Equal(t, "violations are found", sections.Violations() > 0, c.violated)
 			if tally.Total() == 0 || tally.Stuck != 0 || tally.Errors != 0 || len(tally.Cycles) != job.Goroutines*max(c.processes, 1) {
 				t.Errorf("cycles %v, %d stuck, %d errors", tally.Cycles, tally.Stuck, tally.Errors)
