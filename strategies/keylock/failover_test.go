@@ -65,7 +65,9 @@ func lostInFailover(t *testing.T, c clients.Client, delay time.Duration, replica
 		addr = redistest.StartRelay(t, addr, delay).Addr()
 	}
 	replica := redistest.StartReplica(t, master, addr)
-	l := locker.Must(single.New(c.Open(t, master.Addr()), single.Config{MinReplicas: replicas}))
+	l := locker.Must(single.New(c.Open(t, master.Addr()), single.Config{
+		MinReplicas: replicas, AttemptTimeout: time.Minute, ReplicaTimeout: 30 * time.Second,
+	}))
 	for range 3 { // connections and scripts are there
 		wantNone(t, locker.Must(l.Acquire(t.Context(), locker.Request{Name: "warm"})).Release(t.Context()))
 	}
