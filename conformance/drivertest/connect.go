@@ -108,6 +108,7 @@ func (t *caseT) lockAs(target suite.Target) {
 		t.OK(err, "Subscribe")
 		defer sub.Close()
 		t.Do(name, "PING")
+		t.contended(second, name) // again: a waiter counts for 5 s
 		suite.Drain(sub)
 		t.OK(lock.Release(t.Ctx), "Release")
 		t.Woken(sub, "Release")

@@ -34,7 +34,7 @@ func (m masters) quorum(mix int) *redlock.Locker {
 	var nodes []locker.Locker
 	for i, s := range m.servers {
 		drv := clients.All[(mix+i)%len(clients.All)].Open(m, s.Addr())
-		nodes = append(nodes, locker.Must(single.New(drv, single.Config{})))
+		nodes = append(nodes, locker.Must(single.New(drv, single.Config{AttemptTimeout: patience})))
 	}
 	return locker.Must(redlock.New(nodes, redlock.Config{AttemptTimeout: patience}))
 }
