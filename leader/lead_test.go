@@ -36,6 +36,7 @@ func TestLeadReturns(t *testing.T) {
 		"a permanent error":            {returns: []error{leader.Permanent(errWork)}, want: errWork},
 		"a permanent error of backoff": {returns: []error{backoff.Permanent(errWork)}, want: errWork},
 		"nothing permanent":            {returns: []error{leader.Permanent(nil)}},
+		"an error, without a pause":    {returns: []error{errWork, nil}, policy: atOnce},
 		"errors until the policy ends": {returns: []error{errWork, errWork, errWork}, policy: twice, want: errWork},
 		"a policy that makes nothing": {
 			returns: []error{errWork}, policy: func() backoff.BackOff { return nil }, want: locker.ErrInvalid,
@@ -71,6 +72,8 @@ func TestLeadReturns(t *testing.T) {
 func twice() backoff.BackOff {
 	return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2)
 }
+
+func atOnce() backoff.BackOff { return &backoff.ZeroBackOff{} }
 
 // free checks that nobody holds the lock.
 func free(t *testing.T, l locker.Locker) {

@@ -154,3 +154,19 @@ func TestTermEndsByTheClock(t *testing.T) {
 		check.Equal(t, "leads at its Deadline", unnoticed.leads(), false)
 	})
 }
+
+// A Lead that returns at the instant of the timeout is waited for.
+func TestLeadReturnsAtTheTimeout(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		last := &term{ctx: ended, returned: make(chan struct{})}
+		last.ended.Store(byLead)
+		start := time.Now()
+		time.AfterFunc(time.Minute, func() { close(last.returned) })
+		check.Equal(t, "Lead has returned", last.wait(time.Second), true)
+		check.Took(t, "wait", start, time.Minute)
+		before := &term{ctx: t.Context(), returned: last.returned}
+		check.Equal(t, "Lead returned before", before.wait(time.Second), true)
+	})
+}
