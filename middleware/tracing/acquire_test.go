@@ -187,12 +187,11 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// source is a refusing strategy with a Source.
-func source(s locktrace.Source, err error) locker.Locker {
+// refused is a strategy that reports an attempt, and refuses.
+func refused(s locktrace.Source) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		if t := locktrace.From(ctx); t != nil {
-			t.Attempt(ctx, locktrace.AttemptInfo{Source: s, Name: req.Name, Sends: 1, Err: err})
-		}
+		err := &locker.ContentionError{Name: req.Name, Note: req.Note}
+		locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Source: s, Name: req.Name, Sends: 1, Err: err})
 		return nil, err
 	})
 }
@@ -200,24 +199,19 @@ func source(s locktrace.Source, err error) locker.Locker {
 func TestServerAttributes(t *testing.T) {
 	t.Parallel()
 	for address, attrs := range map[string]string{
-		"":                      "db.system.name=redis",
-		"localhost:6379":        "db.system.name=redis server.address=localhost server.port=6379",
-		"[::1]:7000":            "db.system.name=redis server.address=::1 server.port=7000",
-		"/run/redis.sock":       "db.system.name=redis server.address=/run/redis.sock",
-		"a:7000,b:7000":         "db.system.name=redis server.address=a:7000,b:7000",
-		"a.example:not-a-port":  "db.system.name=redis server.address=a.example:not-a-port",
-		"a.example:7000,b:7000": "db.system.name=redis server.address=a.example:7000,b:7000",
+		"":                      "",
+		"localhost:6379":        "server.address=localhost server.port=6379 ",
+		"[::1]:7000":            "server.address=::1 server.port=7000 ",
+		"/run/redis.sock":       "server.address=/run/redis.sock ",
+		"a:7000,b:7000":         "server.address=a:7000,b:7000 ",
+		"a.example:not-a-port":  "server.address=a.example:not-a-port ",
+		"a.example:7000,b:7000": "server.address=a.example:7000,b:7000 ",
 	} {
 		r := record()
-		inner := source(locktrace.Source{Strategy: "single", Client: "go-redis", Address: address}, &locker.ContentionError{Name: "a"})
+		inner := refused(locktrace.Source{Strategy: "single", Client: "go-redis", Address: address})
 		_, _ = r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"})
 		s := r.only(t, "acquire lock")
-		parts := strings.SplitN(attrs, " ", 2)
-		server := ""
-		if len(parts) == 2 {
-			server = parts[1] + " "
-		}
-		want(t, s, "attempts=1 contended=true "+parts[0]+" lock.mode=exclusive lock.name=a outcome=held provider=go-redis "+server+"strategy=single waited=0", "Unset")
+		want(t, s, "attempts=1 contended=true db.system.name=redis lock.mode=exclusive lock.name=a outcome=held provider=go-redis "+attrs+"strategy=single waited=0", "Unset")
 	}
 }
 
@@ -249,15 +243,8 @@ func TestAnyBytes(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	r := record()
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic was swallowed")
-			}
-		}()
-		l := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("x") })
-		_, _ = r.middleware(tracing.Config{})(l).Acquire(t.Context(), locker.Request{Name: "a"})
-	}()
+	l := r.middleware(tracing.Config{})(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("x") }))
+	check.Panics(t, "x", func() { _, _ = l.Acquire(t.Context(), locker.Request{Name: "a"}) })
 	want(t, r.only(t, "acquire lock"), "attempts=0 contended=false error.type=panic lock.mode=exclusive lock.name=a outcome=error waited=0",
 		"Error: Acquire panicked, or ended its goroutine")
 }

@@ -61,9 +61,8 @@ func TestNote(t *testing.T) {
 			stored = strings.TrimPrefix(tt.note+" traceparent=00-"+holder.TraceID().String()+"-"+holder.SpanID().String()+"-01", " ")
 			links = []string{toward(holder)}
 		}
-		if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != stored || len(stored) > locker.MaxNameLen {
-			t.Errorf("stored note %q, %v; want %q", state.Note, err, stored)
-		}
+		check.Equal(t, "stored note", locker.Must(server.Inspect(t.Context(), "a")).Note, stored)
+		check.AtMost(t, "its length", len(stored), locker.MaxNameLen)
 		r.Reset()
 		_, err := r.middleware(tracing.Config{NoLink: true})(server).Acquire(t.Context(), locker.Request{Name: "a", NoWait: true})
 		held, ok := errors.AsType[*locker.ContentionError](err)
@@ -83,9 +82,7 @@ func TestNoteIsChanged(t *testing.T) {
 		before, _ := server.Inspect(t.Context(), "a")
 		check.Error(t, what+": SetNote", lock.SetNote(t.Context(), "after"))
 		want := strings.Replace(before.Note, "before", "after", 1)
-		if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != want {
-			t.Errorf("%s: stored note %q, %v; want %q", what, state.Note, err, want)
-		}
+		check.Equal(t, what+": stored note", locker.Must(server.Inspect(t.Context(), "a")).Note, want)
 	}
 }
 
@@ -157,14 +154,7 @@ func TestNestedTracing(t *testing.T) {
 	t.Parallel()
 	r := record()
 	mw := r.middleware(tracing.Config{})
-	l := mw(mw(
-		locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			err := &locker.ContentionError{Name: "a", Note: req.Note}
-			locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Err: err})
-			return nil, err
-		}),
-	))
-	_, err := l.Acquire(t.Context(), locker.Request{Name: "a", Note: "n"})
+	_, err := mw(mw(refused(locktrace.Source{}))).Acquire(t.Context(), locker.Request{Name: "a", Note: "n"})
 	if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != "n" {
 		t.Errorf("refused with %v", err)
 	}
@@ -213,7 +203,5 @@ func TestRecordedOnly(t *testing.T) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(recordOnly{}))
 	l := tracing.New(tracing.Config{TracerProvider: provider})(server)
 	locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a", Note: "n"}))
-	if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != "n" {
-		t.Errorf("stored note %q, %v", state.Note, err)
-	}
+	check.Equal(t, "stored note", locker.Must(server.Inspect(t.Context(), "a")).Note, "n")
 }

@@ -2,7 +2,6 @@ package tracing_test
 
 import (
 	"testing"
-	"testing/synctest"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -78,6 +77,5 @@ func want(t *testing.T, s sdktrace.ReadOnlySpan, attrs, status string) {
 // bubble runs f in fake time.
 func bubble(t *testing.T, f func(t *testing.T, server *lockertest.Locker, r *recorded)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { f(t, lockertest.New(), record()) })
+	check.InFakeTime(t, func(t *testing.T) { f(t, lockertest.New(), record()) })
 }
