@@ -37,10 +37,8 @@ func runCheck(t *testing.T, env []string, args ...string) (found map[string]find
 func TestFindingIsOneLine(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	f := problem("strategy single", "", "%s", "one\ntwo")
-	if err := f.print(&b, false, 0); err != nil || b.String() != "problem  strategy single: one; two\n" {
-		t.Errorf("%q, %v", b.String(), err)
-	}
+	check.OK(t, problem("strategy single", "", "%s", "one\ntwo").print(&b, false, 0))
+	check.Equal(t, "finding", b.String(), "problem  strategy single: one; two\n")
 }
 
 // At a terminal a finding is wrapped between words. A word longer than the line is kept.
@@ -95,6 +93,8 @@ func TestCheck(t *testing.T) {
 	good := start("--maxmemory", "100mb")
 	evicts := start("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--timeout", "5")
 	plain := redistest.Start(t, redistest.Options{Password: "sesame"})
+	frozen := faultproxy.Start(t, good.Addr())
+	frozen.Freeze()
 	for user, rules := range map[string][]any{
 		"noscripts":   {"~*", "&*", "+@all", "-eval", "-evalsha"},
 		"nochannels":  {"~*", "resetchannels", "+@all"},
@@ -126,6 +126,8 @@ func TestCheck(t *testing.T) {
 			want: map[string]level{"connection": levelProblem}, says: "refused the login"},
 		"no server": {env: at("127.0.0.1:1"), status: statusUnreachable,
 			want: map[string]level{"connection": levelProblem}, says: "no answer from 127.0.0.1:1"},
+		"a silent server": {env: append(at(frozen.Addr()), withItsLimits), args: []string{"--connect-timeout", "300ms"}, status: statusUnreachable,
+			want: map[string]level{"connection": levelProblem}, says: "no answer"},
 		"no scripts": {env: as("noscripts"), args: []string{"--strategy", "reentrant"}, status: 1,
 			want: map[string]level{"strategy reentrant": levelProblem}, says: "NOPERM"},
 		"no scripts, all strategies": {env: as("noscripts"), status: 1, want: map[string]level{
@@ -170,17 +172,6 @@ func TestCheck(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A silent server is told from a missing one, in time.
-func TestCheckFrozen(t *testing.T) {
-	t.Parallel()
-	proxy := faultproxy.Start(t, shared.Get(t).Addr())
-	proxy.Freeze()
-	found, status := runCheck(t, append(at(proxy.Addr()), withItsLimits), "--connect-timeout", "300ms")
-	if f := found["connection"]; status != statusUnreachable || f.Level != levelProblem || !strings.Contains(f.Text, "no answer") {
-		t.Errorf("status %d, %+v", status, found)
-	}
 }
 
 // Each client tries the strategies, and leaves no key.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
@@ -115,8 +116,6 @@ func TestScreen(t *testing.T) {
 // top needs a terminal: elsewhere ls and watch are of use.
 func TestTopNeedsATerminal(t *testing.T) {
 	t.Parallel()
-	out, errs, status := run(t, here(t), "top")
-	if status != statusUsage || out != "" || !strings.Contains(errs, "no terminal: use ls") {
-		t.Errorf("status %d, %q, %q", status, out, errs)
-	}
+	out, _ := says(t, statusUsage, "no terminal: use ls", here(t), "top")
+	check.Equal(t, "output", out, "")
 }

@@ -209,13 +209,11 @@ func TestReleaseAsks(t *testing.T) {
 func TestRunShowsWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	holder := begin(t, at(s.Addr()), "run", "shown", "--note", "holder", "--", "sh", "-c", "echo ready; exec sleep 600")
-	holder.line(t)
+	holder := hold(t, at(s.Addr()), "shown", "--note", "holder")
 	term := atTerminal(t, s, "", "run", "shown", "--", "sh", "-c", "echo en\"\"d")
 	term.send(t, "", `note "holder", for`, 1)
 	term.send(t, "", "waiting for shown for ", 2)
-	_ = holder.cmd.Process.Signal(syscall.SIGTERM)
-	holder.end(t)
+	holder.terminate(t)
 	term.send(t, "", "end", 1)
 
 	check.Must(t, s.Freeze())
@@ -255,8 +253,7 @@ func TestListAndTopAtTerminal(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	env := at(s.Addr())
 	must(t, env, "run", "alone", "--min-hold", "1h", "--", "true")
-	holder := begin(t, env, "run", "wanted", "--note", "holder", "--", "sh", "-c", "echo ready; exec sleep 600")
-	holder.line(t)
+	holder := hold(t, env, "wanted", "--note", "holder")
 	term := atTerminalOf(t, s, 120, "", "ls")
 	term.send(t, "", "WAITING", 1)
 	term.send(t, "", "released", 1)
@@ -268,8 +265,7 @@ func TestListAndTopAtTerminal(t *testing.T) {
 	if wanted, alone := strings.Index(screen, "wanted"), strings.Index(screen, "alone"); wanted < 0 || alone < wanted {
 		t.Errorf("the screen is %q", screen)
 	}
-	_ = holder.cmd.Process.Signal(syscall.SIGTERM)
-	holder.end(t)
+	holder.terminate(t)
 	waiter.end(t)
 	top.send(t, "", "1 lock, 0 waiting", 1)
 	check.Must(t, s.Kill())

@@ -152,8 +152,7 @@ func TestWhoShowsCommand(t *testing.T) {
 	for _, strategy := range strategyNames {
 		spec := strings.Replace(strategy, "semaphore", "semaphore:2", 1)
 		began := time.Now().Truncate(time.Second)
-		p := begin(t, env, "run", "command:"+strategy, "--strategy", spec, "--", "sh", "-c", "echo ready; exec sleep 600")
-		p.line(t)
+		p := hold(t, env, "command:"+strategy, "--strategy", spec)
 		out, errs, status := run(t, env, "who", "command:"+strategy)
 		note := regexp.MustCompile(`, strategy ` + strategy + `, .*note ".*@.* pid ` + strconv.Itoa(p.cmd.Process.Pid) +
 			` since (\S+): sh -c echo ready; exec sleep 600"`).FindStringSubmatch(out)
@@ -167,8 +166,7 @@ func TestWhoShowsCommand(t *testing.T) {
 		if out, _, _ := run(t, env, "who", "command:"+strategy, "--json"); !strings.Contains(out, `"strategy":"`+strategy+`"`) {
 			t.Errorf("%s: %q", strategy, out)
 		}
-		_ = p.cmd.Process.Signal(syscall.SIGTERM)
-		p.end(t)
+		p.terminate(t)
 	}
 }
 
