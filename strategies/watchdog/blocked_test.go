@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -31,46 +32,42 @@ func (p fullPipe) Handle(context.Context, slog.Record) error {
 // Blocked callbacks, in a log sink or after the loss of a lock, lose no lock on a healthy server.
 func TestBlockedCallbacks(t *testing.T) {
 	t.Parallel()
-	for name, strategy := range map[string]func(s *server) locker.Locker{
-		"over a server":    func(s *server) locker.Locker { return locker.Must(single.New(s, single.Config{})) },
-		"without a server": func(*server) locker.Locker { return granting{} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s, pipe := newServer(t), fullPipe{slog.DiscardHandler, make(chan struct{})}
-				drain := sync.OnceFunc(func() { close(pipe.drained) })
-				defer drain()
-				log := slog.New(pipe)
-				ctx := locktrace.With(t.Context(), &locktrace.Trace{
-					Renewed: func(ctx context.Context, info locktrace.RenewedInfo) {
-						log.InfoContext(ctx, "renewed", "lock", info.Name)
-					},
-					Lost: func(ctx context.Context, info locktrace.LostInfo) { log.InfoContext(ctx, "lost", "lock", info.Name) },
-				})
-				l := locker.Must(watchdog.New(watchdog.Config{}))(strategy(s))
-				locks := acquireMany(t, ctx, l, 99)
-				gone := locks[0]
-				gone.AfterDone(func(error) { <-pipe.drained })
-				s.m.Del(gone.Name())
-				for range 3 {
-					time.Sleep(ttl)
-					for _, lock := range locks[1:] {
-						if late := time.Since(lock.Deadline()); late > 0 {
-							t.Fatalf("a lock has passed its Deadline by %v", late)
-						}
-					}
-				}
-				if name == "over a server" {
-					match(t, gone.Err(), locker.ErrLost)
-				}
-				drain()
-				for _, lock := range locks[1:] {
-					match(t, lock.Release(t.Context()))
-				}
-				_ = gone.Release(t.Context())
-				synctest.Wait()
-			})
+	check.EachInFakeTime(t, map[string]bool{"over a server": true, "without a server": false}, func(t *testing.T, served bool) {
+		s, strategy := newServer(t), locker.Locker(granting{})
+		if served {
+			strategy = locker.Must(single.New(s, single.Config{}))
+		}
+		pipe := fullPipe{slog.DiscardHandler, make(chan struct{})}
+		drain := sync.OnceFunc(func() { close(pipe.drained) })
+		defer drain()
+		log := slog.New(pipe)
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{
+			Renewed: func(ctx context.Context, info locktrace.RenewedInfo) {
+				log.InfoContext(ctx, "renewed", "lock", info.Name)
+			},
+			Lost: func(ctx context.Context, info locktrace.LostInfo) { log.InfoContext(ctx, "lost", "lock", info.Name) },
 		})
-	}
+		l := locker.Must(watchdog.New(watchdog.Config{}))(strategy)
+		locks := acquireMany(t, ctx, l, 99, "", ttl)
+		gone := locks[0]
+		gone.AfterDone(func(error) { <-pipe.drained })
+		s.m.Del(gone.Name())
+		for range 3 {
+			time.Sleep(ttl)
+			for _, lock := range locks[1:] {
+				if late := time.Since(lock.Deadline()); late > 0 {
+					t.Fatalf("a lock has passed its Deadline by %v", late)
+				}
+			}
+		}
+		if served {
+			match(t, gone.Err(), locker.ErrLost)
+		}
+		drain()
+		for _, lock := range locks[1:] {
+			match(t, lock.Release(t.Context()))
+		}
+		_ = gone.Release(t.Context())
+		synctest.Wait()
+	})
 }

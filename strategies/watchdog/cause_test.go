@@ -63,8 +63,7 @@ func (s stubborn) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 }
 
 func TestBlamesNoFailureThatWasHealed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		server := stubborn{renewals: make(chan error, 2)}
 		server.renewals <- io.EOF
 		server.renewals <- nil
@@ -81,11 +80,10 @@ func TestBlamesNoFailureThatWasHealed(t *testing.T) {
 // A single renewal without a reply does not use up the lease, even if AttemptTimeout is long in
 // proportion to the TTL.
 func TestRenewalLeavesTimeForRepetitions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		s := newServer(t)
 		l := locker.Must(watchdog.New(watchdog.Config{}))(locker.Must(single.New(s, single.Config{AttemptTimeout: ttl - time.Second})))
-		locks := acquireMany(t, t.Context(), l, 100)
+		locks := acquireMany(t, t.Context(), l, 100, "", ttl)
 		time.Sleep(ttl / 4)
 		s.silence(true)
 		time.Sleep(ttl / 3)

@@ -87,8 +87,7 @@ func TestForgottenLockExpires(t *testing.T) {
 
 // A lock that was handed over is forgotten like any other, and not while it is held.
 func TestForgottenAfterAHandOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		var lost []error
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info.Err) }})
 		s := newServer(t)

@@ -3,10 +3,10 @@ package watchdog_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -30,8 +30,7 @@ var match = check.Is
 // inMemory runs f in fake time, with a Locker in memory and a watchdog around it.
 func inMemory(t *testing.T, cfg watchdog.Config, f func(t *testing.T, server *lockertest.Locker, l locker.Locker)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		server := lockertest.New()
 		f(t, server, locker.Must(watchdog.New(cfg))(server))
 	})
@@ -53,6 +52,16 @@ func acquire(t *testing.T, ctx context.Context, l locker.Locker, req locker.Requ
 	t.Helper()
 	req.Name, req.TTL = cmp.Or(req.Name, name), cmp.Or(req.TTL, ttl)
 	return locker.Must(l.Acquire(ctx, req))
+}
+
+// acquireMany acquires n locks, whose names begin with prefix.
+func acquireMany(t *testing.T, ctx context.Context, l locker.Locker, n int, prefix string, ttl time.Duration) []*locker.Lock {
+	t.Helper()
+	locks := make([]*locker.Lock, n)
+	for i := range locks {
+		locks[i] = acquire(t, ctx, l, locker.Request{Name: fmt.Sprint(prefix, i), TTL: ttl, Fenced: i%2 == 0})
+	}
+	return locks
 }
 
 // record keeps the times of events, counted from the start.

@@ -3,7 +3,6 @@ package watchdog_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,14 +57,9 @@ func TestFewAmongMany(t *testing.T) {
 	}, func(t *testing.T, tt test) {
 		s := slow{takes: tt.takes, silent: new(atomic.Bool)}
 		l := locker.Must(watchdog.New(watchdog.Config{}))(s)
-		var many, few []*locker.Lock
-		for i := range tt.n {
-			many = append(many, acquire(t, t.Context(), l, locker.Request{Name: fmt.Sprint(tt.many, i), TTL: tt.manyTTL}))
-		}
+		many := acquireMany(t, t.Context(), l, tt.n, tt.many, tt.manyTTL)
 		time.Sleep(tt.manyTTL / 4) // theirs come first
-		for i := range 20 {
-			few = append(few, acquire(t, t.Context(), l, locker.Request{Name: fmt.Sprint("few", i), TTL: tt.fewTTL}))
-		}
+		few := acquireMany(t, t.Context(), l, 20, "few", tt.fewTTL)
 		s.silent.Store(true)
 		least := tt.fewTTL
 		for start := time.Now(); time.Since(start) < max(tt.manyTTL/6, ttl); time.Sleep(20 * time.Millisecond) {

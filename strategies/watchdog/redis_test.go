@@ -3,7 +3,6 @@ package watchdog_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -64,28 +63,17 @@ func (s *server) Eval(ctx context.Context, script *driver.Script, keys, args []s
 
 func overRedis(t *testing.T, cfg watchdog.Config, f func(t *testing.T, s *server, l locker.Locker)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
 		s := newServer(t)
 		l := locker.Must(single.New(s, single.Config{}))
 		f(t, s, locker.Chain(l, locker.Must(retry.New(retry.Config{})), locker.Must(watchdog.New(cfg))))
 	})
 }
 
-// acquireMany acquires n locks, every second one with a fencing token.
-func acquireMany(t *testing.T, ctx context.Context, l locker.Locker, n int) []*locker.Lock {
-	t.Helper()
-	locks := make([]*locker.Lock, n)
-	for i := range locks {
-		locks[i] = acquire(t, ctx, l, locker.Request{Name: fmt.Sprint(i), Fenced: i%2 == 0})
-	}
-	return locks
-}
-
 // A hold found gone by its renewal is lost at once. Others in the same round trip are not.
 func TestGoneAmongOthers(t *testing.T) {
 	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
-		locks := acquireMany(t, t.Context(), l, 10)
+		locks := acquireMany(t, t.Context(), l, 10, "", ttl)
 		s.m.Del("3")
 		s.m.Del("4")
 		s.m.HSet("4", "kind", "other")
@@ -107,7 +95,7 @@ func TestSilentServerDelaysNoOther(t *testing.T) { //nolint:paralleltest // see 
 	synctest.Test(t, func(t *testing.T) {
 		silent, well := newServer(t), newServer(t)
 		dog := locker.Must(watchdog.New(watchdog.Config{}))
-		doomed := acquireMany(t, t.Context(), dog(locker.Must(single.New(silent, single.Config{}))), 100)
+		doomed := acquireMany(t, t.Context(), dog(locker.Must(single.New(silent, single.Config{}))), 100, "", ttl)
 		ctx, at := renewals(t)
 		lock := acquire(t, ctx, dog(locker.Must(single.New(well, single.Config{}))), locker.Request{})
 		silent.silence(true)

@@ -169,10 +169,7 @@ func TestTenThousandLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // not parallel: it counts goroutines
 		l := locker.Must(watchdog.New(watchdog.Config{}))(lockertest.New())
 		before := runtime.NumGoroutine()
-		locks := make([]*locker.Lock, 10_000)
-		for i := range locks {
-			locks[i] = acquire(t, t.Context(), l, locker.Request{Name: fmt.Sprint(i)})
-		}
+		locks := acquireMany(t, t.Context(), l, 10_000, "", ttl)
 		var most int
 		for range 12 {
 			time.Sleep(10 * time.Second)
