@@ -91,11 +91,11 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	}
 	limit := r.strictLimit(events, timeout)
 	verdict := porcupine.CheckOperationsTimeout(model, strict, limit)
-	if (verdict == porcupine.Illegal || verdict == porcupine.Unknown && limit != timeout) && markDoubts(events, all, r) {
-		// The answers about the holds not in doubt must still be right.
+	if (verdict == porcupine.Illegal || verdict == porcupine.Unknown && limit != timeout) && markLosses(events, all, r) {
+		// The answers about the holds that no server may have lost must still be right.
 		verdict = porcupine.CheckOperationsTimeout(model, operations(events, all, r), timeout)
 		res.Verdict = Loss
-		res.Losses = max(1, lost(events, all, r))
+		res.Losses = max(1, countLosses(events, all, r))
 	}
 	switch {
 	case verdict == porcupine.Illegal || broken != "":
@@ -115,15 +115,15 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 // strictLimit bounds the check without losses. Overlapping holds of a semaphore may end in many
 // orders; if a loss makes all of them impossible, porcupine tries every one.
 func (r Rules) strictLimit(events []Event, timeout time.Duration) time.Duration {
-	lossy := slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Lose })
-	if r.Model == Semaphore && lossy && (timeout == 0 || timeout > lossyLimit) {
-		return lossyLimit
+	mayLose := slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Lose })
+	if r.Model == Semaphore && mayLose && (timeout == 0 || timeout > maxStrict) {
+		return maxStrict
 	}
 	return timeout
 }
 
-// lossyLimit bounds the strict check of a semaphore's history with possible losses.
-const lossyLimit = 3 * time.Second
+// maxStrict bounds the strict check of a semaphore's history with possible losses.
+const maxStrict = 3 * time.Second
 
 func (r Rules) model() porcupine.Model {
 	return porcupine.Model{
@@ -148,19 +148,19 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		}
 		return rows[client]
 	}
-	lossy := int64(never)
+	firstLoss := int64(never)
 	for _, l := range all {
-		lossy = min(lossy, l.doubt)
+		firstLoss = min(firstLoss, l.lossFrom)
 	}
 	var ops []porcupine.Operation
 	add := func(o *op, row int, from, to int64) {
 		ops = append(ops, porcupine.Operation{ClientId: row, Input: o, Call: from, Return: max(from, to)})
 	}
 	for _, e := range events {
-		o := &op{Event: e, number: -1, lease: all[e.Hold], behind: e.Return >= lossy, resumeContext: resumeContextOf(e, events, all, r)}
+		o := &op{Event: e, number: -1, lease: all[e.Hold], afterLoss: e.Return >= firstLoss, resumeContext: resumeContextOf(e, events, all, r)}
 		if o.lease != nil {
 			o.number = o.lease.number
-			o.unseen = r.Model == Reentrant && besideUncertain(all, o, o.lease.owner)
+			o.lossMayRaise = r.Model == Reentrant && overlapsPossibleLoss(all, o, o.lease.owner)
 		}
 		if o.proves(events, all, left, r) {
 			s := o.span()
@@ -175,7 +175,7 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		case l.ends():
 			s := l.end(r)
 			byServer(expires, s)
-			if l.minHold && l.released != nil {
+			if l.hasMinHold() && l.released != nil {
 				byServer(keepsName, span{l.released.Call, s.to})
 			}
 		case l.keeps():
@@ -206,28 +206,28 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	case Acquire:
 		switch o.Outcome {
 		case OK:
-			o.mayPrecede = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events) || besideUncertain(all, o, o.Owner)
-			return !o.lease.uncertainAt(o.Return)
+			o.mayPrecede = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events) || overlapsPossibleLoss(all, o, o.Owner)
+			return !o.lease.mayBeLostAt(o.Return)
 		case Refused:
-			return !r.Crowd && !o.explained(left, nil, events) && !r.leavesToWaiter(o, events) && !besideUncertain(all, o, "")
+			return !r.Crowd && !o.explained(left, nil, events) && !r.leavesToWaiter(o, events) && !overlapsPossibleLoss(all, o, "")
 		}
 		return false
 	case Resume:
 		return o.resumes(r)
 	case Renew, Held:
-		return o.certain() && o.Outcome != Unsettled && !o.late()
+		return o.beforeAnyLoss() && o.Outcome != Unsettled && !o.late()
 	case Release:
-		return o.certain() && o.lease.successor == nil && (o.Outcome == OK || o.Outcome == Lost && !o.late())
+		return o.beforeAnyLoss() && o.lease.successor == nil && (o.Outcome == OK || o.Outcome == Lost && !o.late())
 	case Upgrade:
-		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideUncertain(all, o, "")) {
+		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || overlapsPossibleLoss(all, o, "")) {
 			return false
 		}
 	}
-	return o.certain() && o.Outcome != Failed
+	return o.beforeAnyLoss() && o.Outcome != Failed
 }
 
-// certain reports whether no server may have lost o's hold before o returned.
-func (o *op) certain() bool { return o.lease != nil && !o.lease.uncertainAt(o.Return) }
+// beforeAnyLoss reports whether no server may have lost o's hold before o returned.
+func (o *op) beforeAnyLoss() bool { return o.lease != nil && !o.lease.mayBeLostAt(o.Return) }
 
 // late reports whether the loss was reported after the Deadline: then the client reports it,
 // whatever the server has.
@@ -254,10 +254,11 @@ func (r Rules) leavesToWaiter(o *op, events []Event) bool {
 	})
 }
 
-// besideUncertain reports whether an uncertain hold of an owner existed during o; "": of any owner.
-func besideUncertain(all map[string]*lease, o *op, owner string) bool {
+// overlapsPossibleLoss reports whether a hold of owner, perhaps lost at a server, existed during o.
+// An empty owner stands for any.
+func overlapsPossibleLoss(all map[string]*lease, o *op, owner string) bool {
 	for _, l := range all {
-		if l.uncertain() && (owner == "" || l.owner == owner) && (span{l.since, l.until}).meets(o.Call, o.Return) {
+		if l.mayBeLost() && (owner == "" || l.owner == owner) && (span{l.earliestBegin, l.latestEnd}).meets(o.Call, o.Return) {
 			return true
 		}
 	}

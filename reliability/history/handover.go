@@ -26,25 +26,25 @@ func findHandOvers(events []Event, all map[string]*lease) {
 			continue
 		}
 		from.successor = e
-		next.over = from
-		next.since = max(next.since, from.since)
+		next.predecessor = from
+		next.earliestBegin = max(next.earliestBegin, from.earliestBegin)
 		if from.released != nil {
-			next.since = max(next.since, from.released.Call)
+			next.earliestBegin = max(next.earliestBegin, from.released.Call)
 		}
 		// The server may still have the lease of the holds before.
-		next.until, next.lasts = max(next.until, from.until), max(next.lasts, from.until)
+		next.latestEnd, next.latestEndByResume = max(next.latestEnd, from.latestEnd), max(next.latestEndByResume, from.latestEnd)
 	}
 }
 
 // handedOver reports whether the hold was handed over.
-func (l *lease) handedOver() bool { return l != nil && l.over != nil && l.acquired.From != "" }
+func (l *lease) handedOver() bool { return l != nil && l.predecessor != nil && l.acquired.From != "" }
 
 // span returns when o may have taken effect. A hold is handed over during the release of the one
 // before.
 func (o *op) span() span {
 	s := span{o.Call, o.Return}
 	if o.Kind == Acquire && o.lease.handedOver() {
-		if e := o.lease.over.released; e != nil {
+		if e := o.lease.predecessor.released; e != nil {
 			s = span{max(s.from, e.Call), min(s.to, e.Return)}
 		}
 	}
@@ -59,7 +59,7 @@ func (r Rules) handedTo(e Event, all map[string]*lease) (until int64) {
 	}
 	for _, l := range all {
 		if l.released != nil && l.successor == nil && (span{l.released.Call, l.released.Return}).meets(e.Call, e.Return) {
-			until = max(until, l.until)
+			until = max(until, l.latestEnd)
 		}
 	}
 	return until
@@ -69,7 +69,7 @@ func (r Rules) handedTo(e Event, all map[string]*lease) (until int64) {
 // returns "" if there is none.
 func brokenHandOver(events []Event, all map[string]*lease, r Rules) string {
 	for _, l := range inOrder(all) {
-		if l.acquired.From == "" || l.over == nil && r.Several && besideFailed(l.acquired, events) {
+		if l.acquired.From == "" || l.predecessor == nil && r.Several && besideFailed(l.acquired, events) {
 			continue
 		}
 		if text := l.brokenHandOver(events, r); text != "" {
@@ -88,11 +88,11 @@ func besideFailed(e Event, events []Event) bool {
 }
 
 func (l *lease) brokenHandOver(events []Event, r Rules) string {
-	a, from := l.acquired, l.over
+	a, from := l.acquired, l.predecessor
 	switch {
 	case from == nil:
 		return "nobody had the hold"
-	case a.MinHold > 0 || from.minHold:
+	case a.MinHold > 0 || from.hasMinHold():
 		return "one of the two has a MinHold"
 	case from.successor.ID != a.ID:
 		return fmt.Sprintf("%s was handed over to %s too", from.acquired.ID, from.successor.ID)
@@ -113,7 +113,7 @@ func (l *lease) brokenHandOver(events []Event, r Rules) string {
 // head returns the first hold of l's chain of hand-overs: it was acquired at the server.
 func (l *lease) head() *lease {
 	for l.handedOver() {
-		l = l.over
+		l = l.predecessor
 	}
 	return l
 }
@@ -139,14 +139,14 @@ func (l *lease) unnoticed(events []Event) string {
 		return ""
 	}
 	first := l
-	for first.handedOver() && first.over.released != nil && first.over.released.Call >= ended {
-		first = first.over
+	for first.handedOver() && first.predecessor.released != nil && first.predecessor.released.Call >= ended {
+		first = first.predecessor
 	}
 	if first == l {
 		return ""
 	}
 	handed := max(first.successor.Return, ended) // the first one after the end, at the latest
-	if last := l.over.released.Call; last > handed+unconfirmed(l.acquired.TTL) {
+	if last := l.predecessor.released.Call; last > handed+unconfirmed(l.acquired.TTL) {
 		return fmt.Sprintf("it was handed over until %v after the first hand-over of what the server had lost", time.Duration(last-handed))
 	}
 	return ""
@@ -155,11 +155,11 @@ func (l *lease) unnoticed(events []Event) string {
 // earlyLoss returns the answer that reported the hold's end before its Deadline, unless a resume
 // had taken it over. It returns nil if there is none.
 func (l *lease) earlyLoss(events []Event) *Event {
-	if l.taken != nil {
+	if l.resumedBy != nil {
 		return nil
 	}
 	for i, e := range events {
-		if e.Hold == l.acquired.Hold && e.Outcome == Lost && e.Return < l.deadline && !l.doubted(e) {
+		if e.Hold == l.acquired.Hold && e.Outcome == Lost && e.Return < l.deadline && !l.duringFailedResume(e) {
 			return &events[i]
 		}
 	}

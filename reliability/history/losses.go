@@ -5,53 +5,53 @@ import (
 	"slices"
 )
 
-// markDoubts marks the holds that may have existed during a Lose, and reports whether there are
-// any. Earlier answers about them must still be explained.
-func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
+// markLosses sets lossFrom of the holds that may have existed during a Lose, and reports whether
+// there are any. Earlier answers about them must still be explained.
+func markLosses(events []Event, all map[string]*lease, r Rules) bool {
 	found := false
 	for _, e := range events {
 		if e.Kind != Lose {
 			continue
 		}
 		for _, l := range all {
-			if (span{l.since, l.until}).meets(e.Call, e.Return) {
-				l.doubt, found = min(l.doubt, e.Call), true
+			if (span{l.earliestBegin, l.latestEnd}).meets(e.Call, e.Return) {
+				l.lossFrom, found = min(l.lossFrom, e.Call), true
 			}
 		}
 	}
 	if r.Model == Reentrant && slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Resume }) {
-		// A resume raises the token of all holds of its owner: an uncertain hold makes all tokens
-		// of the owner uncertain.
+		// A resume raises the token of all holds of its owner: if one of these may be lost, no
+		// token of the owner proves anything.
 		for _, l := range all {
-			if l.uncertain() {
-				l.doubt = min(l.doubt, l.acquired.Call)
+			if l.mayBeLost() {
+				l.lossFrom = min(l.lossFrom, l.acquired.Call)
 			}
 		}
 	}
 	for more := found; more; {
-		more = spreadDoubt(all)
+		more = spreadLosses(all)
 		for _, e := range events { // a call in flight then may have been executed before, or not at all
-			if l := all[e.Hold]; l != nil && e.Call < l.doubt && l.uncertainAt(e.Return) {
-				l.doubt, more = e.Call, true
+			if l := all[e.Hold]; l != nil && e.Call < l.lossFrom && l.mayBeLostAt(e.Return) {
+				l.lossFrom, more = e.Call, true
 			}
 		}
 	}
 	return found
 }
 
-// lost counts the visible losses of uncertain holds: the holder learned of it before the Deadline,
+// countLosses counts the holds whose loss is visible: the holder learned of it before the Deadline,
 // or somebody else acquired.
-func lost(events []Event, all map[string]*lease, r Rules) int {
+func countLosses(events []Event, all map[string]*lease, r Rules) int {
 	n := 0
 	for _, l := range all {
-		if l.uncertain() && l.lossShows(events, all, r) {
+		if l.mayBeLost() && l.lossSeen(events, all, r) {
 			n++
 		}
 	}
 	return n
 }
 
-func (l *lease) lossShows(events []Event, all map[string]*lease, r Rules) bool {
+func (l *lease) lossSeen(events []Event, all map[string]*lease, r Rules) bool {
 	if l.earlyLoss(events) != nil {
 		return true
 	}
@@ -59,8 +59,8 @@ func (l *lease) lossShows(events []Event, all map[string]*lease, r Rules) bool {
 	if l.released != nil {
 		end = min(end, l.released.Call)
 	}
-	if l.taken != nil {
-		end = min(end, l.taken.Call)
+	if l.resumedBy != nil {
+		end = min(end, l.resumedBy.Call)
 	}
 	for _, e := range events {
 		other := all[e.Hold]

@@ -26,8 +26,8 @@ func brokenPromise(events []Event) string {
 func (e Event) broken() string {
 	switch e.Kind {
 	case Acquire, Renew:
-		if least := e.Call + int64(e.TTL-drift(e.TTL)); e.Deadline < least && e.From == "" {
-			return fmt.Sprintf("the lease of %v ends %v early", e.TTL, time.Duration(least-e.Deadline))
+		if owed := e.Call + int64(e.TTL-drift(e.TTL)); e.Deadline < owed && e.From == "" {
+			return fmt.Sprintf("the lease of %v ends %v early", e.TTL, time.Duration(owed-e.Deadline))
 		}
 		if e.Kind == Acquire && e.Fenced && e.Fence == 0 {
 			return "it has no fencing token"

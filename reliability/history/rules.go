@@ -42,17 +42,14 @@ type Rules struct {
 	Watched bool `json:"watched,omitempty"`
 }
 
-// attempt is how long a command with this TTL waits for its answer before it is resent. In a longer
-// call, the first send may be executed last.
-func attempt(ttl time.Duration) int64 { return int64(min(ttl/3, 3*time.Second)) }
+// outlastsTimeout reports whether a call lasted until an unanswered command was resent: for a third
+// of the TTL, at most 3 s. The first send may be executed after the resend.
+func (e Event) outlastsTimeout() bool { return e.Return-e.Call >= int64(min(e.TTL/3, 3*time.Second)) }
 
-// resent reports whether the command of a call may have been sent more than once.
-func (r Rules) resent(e Event) bool {
-	least := attempt(e.TTL)
-	if r.Resend > 0 {
-		least = min(least, int64(r.Resend))
-	}
-	return e.Return-e.Call >= least
+// mayHaveResent reports whether the command of a call may have been sent more than once: after a
+// timeout or a broken connection.
+func (r Rules) mayHaveResent(e Event) bool {
+	return e.outlastsTimeout() || r.Resend > 0 && e.Return-e.Call >= int64(r.Resend)
 }
 
 // span is an interval of the history's time.
@@ -62,37 +59,46 @@ func (s span) meets(from, to int64) bool { return s.from <= to && from <= s.to }
 
 // lease is one hold, as a history shows it.
 type lease struct {
-	number    int
-	owner     string
-	permits   int // of a semaphore
-	acquired  Event
-	deadline  int64  // the last promised one
-	until     int64  // when the server has ended it at the latest
-	released  *Event // nil: it was not released
-	unsure    bool   // a downgrade was not answered: at the server it may still be exclusive
-	doubt     int64  // from when on a server may have lost or revived it; never: no server may have
-	since     int64  // when it began at the earliest
-	successor *Event // the acquire by its hand-over; nil: none
-	minHold   bool   // a release keeps the name taken until least
-	least     int64
+	number        int
+	owner         string
+	permits       int // of a semaphore
+	acquired      Event
+	earliestBegin int64
+	deadline      int64 // the last promised one
+	latestEnd     int64 // at the server
+	minHoldEnd    int64 // a release keeps the name taken until then; noMinHold: it does not
+	lossFrom      int64 // from then on a server may have lost or revived it; never: none may have
+
+	downgradeUnsettled bool   // a downgrade was not answered: it may still be exclusive at the server
+	released           *Event // nil: it was not released
+	successor          *Event // the acquire by its hand-over; nil: none
 	takeOvers
 }
 
-// uncertain reports whether a server may have lost or revived the hold.
-func (l *lease) uncertain() bool { return l.doubt < never }
+// noMinHold is the minHoldEnd of a hold without a MinHold.
+const noMinHold = -never
 
-// uncertainAt reports whether an answer to the holder at that time may be due to a loss.
-func (l *lease) uncertainAt(at int64) bool { return at >= l.doubt }
+func (l *lease) hasMinHold() bool { return l.minHoldEnd != noMinHold }
+
+// mayBeLost reports whether a server may have lost or revived the hold.
+func (l *lease) mayBeLost() bool { return l.lossFrom < never }
+
+// mayBeLostAt reports whether an answer to the holder at that time may be due to a loss.
+func (l *lease) mayBeLostAt(at int64) bool { return at >= l.lossFrom }
 
 // leases returns the holds of a history, by their names.
 func leases(events []Event, r Rules) map[string]*lease {
 	all := map[string]*lease{}
 	for _, e := range events {
 		if e.begins() {
-			all[e.Hold] = &lease{
-				number: len(all), owner: e.Owner, permits: max(e.Permits, 1), acquired: e, doubt: never, since: e.Call,
-				minHold: e.MinHold > 0, least: e.Call + int64(e.MinHold-drift(e.TTL)),
+			l := &lease{
+				number: len(all), owner: e.Owner, permits: max(e.Permits, 1), acquired: e, earliestBegin: e.Call,
+				lossFrom: never, minHoldEnd: noMinHold,
 			}
+			if e.MinHold > 0 {
+				l.minHoldEnd = e.Call + int64(e.MinHold-drift(e.TTL))
+			}
+			all[e.Hold] = l
 		}
 	}
 	ttl := map[*lease]int64{}
@@ -103,14 +109,14 @@ func leases(events []Event, r Rules) map[string]*lease {
 		}
 		ttl[l] = max(ttl[l], int64(e.TTL))
 		l.deadline = max(l.deadline, e.Deadline)
-		l.until = max(l.until, e.Deadline, e.Return)
+		l.latestEnd = max(l.latestEnd, e.Deadline, e.Return)
 		if e.Kind == Release {
 			l.released = &events[i]
 		}
-		l.unsure = l.unsure || e.Kind == Downgrade && e.Outcome == Unsettled
+		l.downgradeUnsettled = l.downgradeUnsettled || e.Kind == Downgrade && e.Outcome == Unsettled
 	}
 	for _, l := range all {
-		l.until = min(l.until+ttl[l]+int64(r.Linger), never)
+		l.latestEnd = min(l.latestEnd+ttl[l]+int64(r.Linger), never)
 	}
 	findHandOvers(events, all)
 	findResumes(events, all, r)
@@ -123,48 +129,46 @@ func leases(events []Event, r Rules) map[string]*lease {
 // If a resume takes over some nodes and fails, a watchdog's renewal meanwhile may report a loss,
 // and the other nodes are released.
 func (l *lease) end(r Rules) span {
-	s := span{l.deadline, l.until}
-	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.doubts) > 0) {
+	s := span{l.deadline, l.latestEnd}
+	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.failedResumes) > 0) {
 		s.from = min(e.Call, l.deadline)
 	}
-	if l.minHold {
-		s.from = max(s.from, l.least)
-	}
-	for _, d := range l.doubts {
+	s.from = max(s.from, l.minHoldEnd)
+	for _, resume := range l.failedResumes {
 		if r.Crowd {
-			s.from = min(s.from, d.from)
+			s.from = min(s.from, resume.from)
 		}
 	}
-	s.from = min(s.from, l.doubt)
+	s.from = min(s.from, l.lossFrom)
 	return s
 }
 
 // ends reports whether the server ends the hold by itself. It is false for holds left out of the
 // model.
 func (l *lease) ends() bool {
-	if l.uncertainAt(l.acquired.Return) {
+	if l.mayBeLostAt(l.acquired.Return) {
 		return false
 	}
-	if l.taken != nil {
-		return l.uncertainAt(l.taken.Return)
+	if l.resumedBy != nil {
+		return l.mayBeLostAt(l.resumedBy.Return)
 	}
 	if l.successor != nil {
-		return l.uncertainAt(l.successor.Return)
+		return l.mayBeLostAt(l.successor.Return)
 	}
-	return l.released == nil || l.released.Outcome != OK || l.uncertainAt(l.released.Return) || l.doubted(*l.released)
+	return l.released == nil || l.released.Outcome != OK || l.mayBeLostAt(l.released.Return) || l.duringFailedResume(*l.released)
 }
 
 // keeps reports whether the release of the hold succeeded and keeps the name taken until MinHold
 // has passed. It is false for holds left out of the model.
 func (l *lease) keeps() bool {
-	return l.minHold && l.released != nil && l.successor == nil && !l.uncertainAt(l.acquired.Return) && !l.ends()
+	return l.hasMinHold() && l.released != nil && l.successor == nil && !l.mayBeLostAt(l.acquired.Return) && !l.ends()
 }
 
 // freed returns the span in which the server frees the name of a hold released before its MinHold
 // had passed. The release states the time left when it was sent.
 func (l *lease) freed(r Rules) span {
 	e, a := l.released, l.acquired
-	s := span{min(max(e.Call, l.least), l.doubt), l.until}
+	s := span{min(max(e.Call, l.minHoldEnd), l.lossFrom), l.latestEnd}
 	if a.MinHold > 0 {
 		s.to = min(s.to, max(e.Return, a.Return+int64(a.MinHold)+e.Return-e.Call)+int64(r.Linger))
 	}
@@ -178,17 +182,17 @@ func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {
 		switch {
-		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || e.Open || r.resent(e)):
+		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || e.Open || r.mayHaveResent(e)):
 			found[e.ID] = span{e.Call, max(e.Return+int64(e.TTL)+int64(r.Linger), r.handedTo(e, all))}
 		case (e.Kind == Downgrade || e.Kind == Upgrade) && (e.Outcome == Unsettled || e.Outcome == Lost) && all[e.Hold] != nil:
-			found[e.ID] = span{e.Call, all[e.Hold].until}
-		case e.doubts(r) && all[e.Over] != nil:
-			found[e.ID] = span{e.Call, all[e.Over].until}
+			found[e.ID] = span{e.Call, all[e.Hold].latestEnd}
+		case e.mayHaveTakenOver(r) && all[e.Over] != nil:
+			found[e.ID] = span{e.Call, all[e.Over].latestEnd}
 		}
 	}
 	for _, l := range all {
-		if l.taken != nil && l.mayBeResent() {
-			found[l.acquired.ID] = span{l.acquired.Call, l.until}
+		if l.resumedBy != nil && l.mayRevive() {
+			found[l.acquired.ID] = span{l.acquired.Call, l.latestEnd}
 		}
 	}
 	return found

@@ -5,12 +5,12 @@ import "fmt"
 // op is an event, or an act of the server, as the model judges it.
 type op struct {
 	Event
-	number     int  // of the hold
-	act        act  // of the server; fromEvent: it is an event
-	mayPrecede bool // of Acquire: its owner may hold already, by an unanswered call
-	unseen     bool // a resume of an uncertain hold of its owner, left out of the model, may have raised the tenure's token
-	behind     bool // it returned after a loss of state
-	lease      *lease
+	number       int  // of the hold
+	act          act  // of the server; fromEvent: it is an event
+	mayPrecede   bool // of Acquire: its owner may hold already, by an unanswered call
+	lossMayRaise bool // a resume of a perhaps lost hold, left out of the model, may have raised the tenure's token
+	afterLoss    bool // it returned after a loss of state
+	lease        *lease
 	resumeContext
 }
 
@@ -33,7 +33,7 @@ func (r Rules) byServer(s state, o *op) (bool, state) {
 		return true, s.keep(o.number)
 	}
 	if s.find(o.number) < 0 {
-		return o.lease.taken != nil, s // its release found it taken over
+		return o.lease.resumedBy != nil, s // its release found it taken over
 	}
 	return !s.has(o.number), s.without(o.number)
 }
@@ -51,7 +51,7 @@ func (r Rules) step(s state, o *op) (bool, state) {
 	case Renew:
 		return matchesHold(s, o), s
 	case Release:
-		legal := matchesHold(s, o) || o.Outcome == OK && o.lease.taken != nil
+		legal := matchesHold(s, o) || o.Outcome == OK && o.lease.resumedBy != nil
 		if o.lease.keeps() {
 			return legal, s.keep(o.number)
 		}
@@ -111,10 +111,10 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 		return !r.admits(s, o), s
 	}
 	if o.lease.handedOver() {
-		if !s.has(o.lease.over.number) {
+		if !s.has(o.lease.predecessor.number) {
 			return false, s
 		}
-		s = s.without(o.lease.over.number)
+		s = s.without(o.lease.predecessor.number)
 	}
 	if !r.admits(s, o) || o.Fence != 0 && !r.follows(s, o) {
 		return false, s
@@ -130,7 +130,7 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 // highest returns the highest token handed out once o has one. A resend for a semaphore mints
 // again: holds acquired since the first send have lower tokens.
 func (r Rules) highest(s state, o *op) int64 {
-	if r.Model == Semaphore && r.resent(o.Event) {
+	if r.Model == Semaphore && r.mayHaveResent(o.Event) {
 		return s.fence
 	}
 	return max(s.fence, o.Fence)
@@ -141,11 +141,11 @@ func (r Rules) follows(s state, o *op) bool {
 	switch r.Model {
 	case ReadWrite:
 		if o.Shared { // the last writer's
-			return o.Fence >= s.fence || o.behind
+			return o.Fence >= s.fence || o.afterLoss
 		}
 	case Reentrant:
 		if s.tenure != 0 {
-			return o.Fence == s.tenure || (r.Crowd || o.raised || o.unseen) && o.Fence > s.tenure // it may be acquired at other nodes
+			return o.Fence == s.tenure || (r.Crowd || o.resumeMayRaise || o.lossMayRaise) && o.Fence > s.tenure // it may be acquired at other nodes
 		}
 		if o.mayPrecede && s.owner == o.Owner {
 			return o.Fence >= s.fence
@@ -160,7 +160,7 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return s.has(o.number) && s.count() > 1, s
 	}
-	late := o.late() || o.Outcome == Lost && o.lease.doubted(o.Event) // it may have been executed before
+	late := o.late() || o.Outcome == Lost && o.lease.duringFailedResume(o.Event) // it may have been executed before
 	if !late && !matchesHold(s, o) {
 		return false, s
 	}
@@ -173,7 +173,7 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome != OK || s.writes(o.number) {
 		return true, s
 	}
-	same := o.lease.unsure && o.Fence == s.fence // the downgrade never arrived: it is the same tenure
+	same := o.lease.downgradeUnsettled && o.Fence == s.fence // the downgrade never arrived: it is the same tenure
 	if s.count() > 1 || o.Fence != 0 && o.Fence <= s.fence && !same {
 		return false, s
 	}
@@ -191,8 +191,8 @@ func (r Rules) write(s state, o *op) (bool, state) {
 		s.written, s.maybe = o.Fence, max(s.maybe, o.Fence)
 		return true, s
 	case Refused:
-		nested := r.Model == Reentrant && (r.Crowd && o.Fence < s.fence || o.Fence < s.tenure || o.unseen) || r.Model == Semaphore // a nested, parallel or resumed hold may have a higher token
-		return o.Fence < s.maybe && (o.lease.uncertainAt(o.Return) || nested || !s.writes(o.number)), s
+		nested := r.Model == Reentrant && (r.Crowd && o.Fence < s.fence || o.Fence < s.tenure || o.lossMayRaise) || r.Model == Semaphore // a nested, parallel or resumed hold may have a higher token
+		return o.Fence < s.maybe && (o.lease.mayBeLostAt(o.Return) || nested || !s.writes(o.number)), s
 	}
 	s.maybe = max(s.maybe, o.Fence)
 	return true, s
@@ -222,7 +222,7 @@ func (o *op) String() string {
 		text += fmt.Sprintf(" fence %d", o.Fence)
 	}
 	if o.lease.handedOver() && o.Kind == Acquire {
-		text += fmt.Sprintf(" handed over by #%d", o.lease.over.number)
+		text += fmt.Sprintf(" handed over by #%d", o.lease.predecessor.number)
 	}
 	text += ": " + string(o.Outcome)
 	if o.Error != "" {
