@@ -167,15 +167,15 @@ type inspector struct {
 // Unwrap returns the Locker.
 func (i *inspector) Unwrap() locker.Locker { return i.Locker }
 
-// shown adds the strategy of the last lock asked for to its state.
-func (i *inspector) shown(s locker.State) shown {
+// withStrategy returns s, the state of the last lock asked for, with the strategy found there.
+func (i *inspector) withStrategy(s locker.State) lockState {
 	strategy := i.given
 	for _, d := range i.detectors {
 		if found := d.found.Load(); found != nil {
 			strategy = *found
 		}
 	}
-	return shown{s, strategy}
+	return lockState{s, strategy}
 }
 
 // openInspector connects, and returns an inspector of the options' strategy, else of any.

@@ -47,7 +47,7 @@ or listed twice.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := untilSignal(cmd.Context())
 			defer cancel(nil)
-			err := o.list(ctx, patternOf(args), asJSON)
+			err := o.printLocks(ctx, patternOf(args), asJSON)
 			if ctx.Err() != nil {
 				return runError(ctx, err)
 			}
@@ -66,9 +66,9 @@ func patternOf(args []string) string {
 	return "*"
 }
 
-// list prints the held locks.
-func (o *options) list(ctx context.Context, pattern string, asJSON bool) error {
-	l, err := o.newListing(pattern)
+// printLocks prints the held locks.
+func (o *options) printLocks(ctx context.Context, pattern string, asJSON bool) error {
+	l, err := o.newLockScan(pattern)
 	if err != nil {
 		return err
 	}
@@ -79,15 +79,15 @@ func (o *options) list(ctx context.Context, pattern string, asJSON bool) error {
 	}
 	line := startStatusLine(os.Stderr, text)
 	l.warn = func(err error) { _ = line.above(func() error { warnf("%s", explain("ls", err)); return nil }) }
-	var rows []listed // of a table
+	var rows []lockRow // of a table
 	found := false
-	l.show = func(one listed) error {
+	l.emit = func(row lockRow) error {
 		found = true
 		if !asJSON && term.IsTerminal(int(os.Stdout.Fd())) {
-			rows = append(rows, one)
+			rows = append(rows, row)
 			return nil
 		}
-		return line.above(func() error { return one.print(stdout, asJSON) })
+		return line.above(func() error { return row.print(stdout, asJSON) })
 	}
 	err = l.scan(ctx)
 	line.stop()
@@ -101,19 +101,19 @@ func (o *options) list(ctx context.Context, pattern string, asJSON bool) error {
 	return withStatus(cmp.Or(err, printed(failed)))
 }
 
-// listing finds locks, and counts.
-type listing struct {
+// lockScan finds the locks that are held, and counts them.
+type lockScan struct {
 	o       *options
 	c       connection
 	all     []credentials
 	pattern string
-	show    func(listed) error
+	emit    func(lockRow) error
 	warn    func(error) // about a node of a quorum
 
 	steps, locks atomic.Int64
 }
 
-func (o *options) newListing(pattern string) (*listing, error) {
+func (o *options) newLockScan(pattern string) (*lockScan, error) {
 	all, err := o.credentials()
 	if err != nil {
 		return nil, err
@@ -122,30 +122,30 @@ func (o *options) newListing(pattern string) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &listing{o: o, c: c, all: all, pattern: pattern}, nil
+	return &lockScan{o: o, c: c, all: all, pattern: pattern}, nil
 }
 
 // scanStep is how many keys a step of a scan looks at, about: the COUNT of scan.lua.
 const scanStep = 100
 
-func (l *listing) progress() string {
+func (l *lockScan) progress() string {
 	return fmt.Sprintf("scanned about %d keys, %d locks", l.steps.Load()*scanStep, l.locks.Load())
 }
 
-// scan shows all held locks.
-func (l *listing) scan(ctx context.Context) error {
+// scan calls emit for each lock that is held.
+func (l *lockScan) scan(ctx context.Context) error {
 	if len(l.c) > 1 {
 		return l.scanQuorum(ctx)
 	}
-	return l.scanNode(ctx, 0, func(name string, s shown) error { return l.show(listed{name: name, shown: s}) })
+	return l.scanNode(ctx, 0, func(name string, s lockState) error { return l.emit(lockRow{name: name, lockState: s}) })
 }
 
-// scanQuorum shows the locks held at any node, with the state at the quorum. A minority of nodes may
-// fail.
-func (l *listing) scanQuorum(ctx context.Context) error {
+// scanQuorum calls emit for each lock that is held at any node, with the state at the quorum. A
+// minority of nodes may fail.
+func (l *lockScan) scanQuorum(ctx context.Context) error {
 	at, failed := map[string][]int{}, 0
 	for i, node := range l.all {
-		err := l.scanNode(ctx, i, func(name string, _ shown) error {
+		err := l.scanNode(ctx, i, func(name string, _ lockState) error {
 			if nodes := at[name]; len(nodes) == 0 || nodes[len(nodes)-1] != i { // else it was scanned twice
 				at[name] = append(nodes, i)
 			}
@@ -167,22 +167,22 @@ func (l *listing) scanQuorum(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		state, err := l.inspect(ctx, quorum, name)
-		one := listed{name: name, shown: quorum.shown(state)}
-		one.undecided = failed > 0 && ctx.Err() == nil && driver.Transient(err)
-		if err != nil && !one.undecided {
+		row := lockRow{name: name, lockState: quorum.withStrategy(state)}
+		row.undecided = failed > 0 && ctx.Err() == nil && driver.Transient(err)
+		if err != nil && !row.undecided {
 			return err
 		}
 		for _, i := range at[name] {
-			one.nodes = append(one.nodes, l.all[i].label())
+			row.nodes = append(row.nodes, l.all[i].label())
 		}
-		one.remark = fmt.Sprintf("at %d of %d nodes", len(at[name]), len(l.all))
+		row.quorumText = fmt.Sprintf("at %d of %d nodes", len(at[name]), len(l.all))
 		switch {
-		case one.undecided:
-			one.remark = fmt.Sprintf("held %s, and %d did not answer", one.remark, failed)
+		case row.undecided:
+			row.quorumText = fmt.Sprintf("held %s, and %d did not answer", row.quorumText, failed)
 		case !state.Held:
-			one.remark = fmt.Sprintf("held %s, which is no quorum", one.remark)
+			row.quorumText = fmt.Sprintf("held %s, which is no quorum", row.quorumText)
 		}
-		if err := l.show(one); err != nil {
+		if err := l.emit(row); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (l *listing) scanQuorum(ctx context.Context) error {
 
 // scanNode calls found for each lock that is held at a node: one server, or all masters of a
 // Cluster.
-func (l *listing) scanNode(ctx context.Context, node int, found func(string, shown) error) error {
+func (l *lockScan) scanNode(ctx context.Context, node int, found func(string, lockState) error) error {
 	drv, cred := l.c[node].drv, l.all[node]
 	d, err := newDetector(drv, l.o.prefix)
 	if err != nil {
@@ -215,7 +215,7 @@ func (l *listing) scanNode(ctx context.Context, node int, found func(string, sho
 				return err
 			}
 			l.locks.Add(1)
-			return found(name, shown{state, strategy})
+			return found(name, lockState{state, strategy})
 		}, func() { l.steps.Add(1) })
 		if err != nil {
 			return err
@@ -225,7 +225,7 @@ func (l *listing) scanNode(ctx context.Context, node int, found func(string, sho
 }
 
 // inspect returns the state of a lock, free if the key holds none any more.
-func (l *listing) inspect(ctx context.Context, asked locker.Locker, name string) (locker.State, error) {
+func (l *lockScan) inspect(ctx context.Context, asked locker.Locker, name string) (locker.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	state, err := locker.Inspect(ctx, asked, name)

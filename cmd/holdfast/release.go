@@ -48,7 +48,7 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 			if err != nil {
 				return withStatus(err)
 			}
-			return withStatus(printEnded(stdout, args[0], l.shown(state), asJSON))
+			return withStatus(printEnded(stdout, args[0], l.withStrategy(state), asJSON))
 		},
 		ValidArgsFunction: o.completeName,
 	}
@@ -74,7 +74,7 @@ func confirm(ctx context.Context, l *inspector, name string) error {
 	if !state.Held {
 		return &statusError{statusFree, fmt.Errorf("%s: %w", printable(name), locker.ErrNotHeld)}
 	}
-	_, _ = fmt.Fprintf(stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(l.shown(state)))
+	_, _ = fmt.Fprintf(stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(l.withStrategy(state)))
 	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return statusOnly(statusFree)

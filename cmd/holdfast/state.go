@@ -15,8 +15,8 @@ func jsonFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON, one value per line")
 }
 
-// shown is a lock for output: its state, and the strategy of its key, "" if unknown.
-type shown struct {
+// lockState is the state of a lock with the strategy of its key; "": the strategy is unknown.
+type lockState struct {
 	locker.State
 
 	strategy string
@@ -42,7 +42,7 @@ type lockJSON struct {
 	Undecided bool     `json:"undecided,omitempty"` // too few nodes of a quorum answered: Held is not known
 }
 
-func newLockJSON(name string, s shown) lockJSON {
+func newLockJSON(name string, s lockState) lockJSON {
 	j := lockJSON{
 		Name: strings.ToValidUTF8(name, "\uFFFD"), Held: s.Held, Fence: s.Fence, Permits: s.Permits, Waiters: s.Waiters,
 	}
@@ -60,7 +60,7 @@ func newLockJSON(name string, s shown) lockJSON {
 }
 
 // printState prints who holds a lock.
-func printState(w io.Writer, name string, s shown, asJSON bool) error {
+func printState(w io.Writer, name string, s lockState, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, newLockJSON(name, s))
 	}
@@ -70,7 +70,7 @@ func printState(w io.Writer, name string, s shown, asJSON bool) error {
 
 // printEnded prints the holds ended by release: the state of the lock before. Another may hold it
 // by now.
-func printEnded(w io.Writer, name string, before shown, asJSON bool) error {
+func printEnded(w io.Writer, name string, before lockState, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, struct {
 			Name  string   `json:"name"`
@@ -86,7 +86,7 @@ func printEnded(w io.Writer, name string, before shown, asJSON bool) error {
 }
 
 // describe says in words who holds a lock.
-func describe(s shown) string {
+func describe(s lockState) string {
 	if !s.Held {
 		return "free" + waiting(s) + fence(s)
 	}
@@ -116,7 +116,7 @@ func describe(s shown) string {
 }
 
 // waiting says how many processes wait.
-func waiting(s shown) string {
+func waiting(s lockState) string {
 	if s.Waiters <= 0 {
 		return ""
 	}
@@ -124,7 +124,7 @@ func waiting(s shown) string {
 }
 
 // strategy names the strategy of a lock.
-func strategy(s shown) string {
+func strategy(s lockState) string {
 	switch s.strategy {
 	case "":
 		return ""
@@ -135,7 +135,7 @@ func strategy(s shown) string {
 	}
 }
 
-func fence(s shown) string {
+func fence(s lockState) string {
 	if s.Fence == 0 {
 		return ""
 	}

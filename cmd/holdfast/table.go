@@ -12,29 +12,29 @@ import (
 	"unicode"
 )
 
-// listed is a lock of a list.
-type listed struct {
+// lockRow is a lock in the output of ls and top: a line, or a row of the table.
+type lockRow struct {
 	name string
-	shown
-	nodes     []string // of a quorum: those with a hold
-	undecided bool     // too few nodes of a quorum answered
-	remark    string   // of a quorum: the number of these nodes
+	lockState
+	nodes      []string // of a quorum: those with a hold
+	undecided  bool     // too few nodes of a quorum answered
+	quorumText string   // such as "at 2 of 3 nodes"; "": not of a quorum
 }
 
 // text returns the lock in words.
-func (l listed) text() string {
+func (l lockRow) text() string {
 	switch {
-	case l.remark == "":
-		return describe(l.shown)
+	case l.quorumText == "":
+		return describe(l.lockState)
 	case l.undecided || !l.Held:
-		return l.remark
+		return l.quorumText
 	default:
-		return describe(l.shown) + ", " + l.remark
+		return describe(l.lockState) + ", " + l.quorumText
 	}
 }
 
 // print prints the lock on a line.
-func (l listed) print(w io.Writer, asJSON bool) error {
+func (l lockRow) print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, l.json())
 	}
@@ -42,8 +42,8 @@ func (l listed) print(w io.Writer, asJSON bool) error {
 	return printed(err)
 }
 
-func (l listed) json() lockJSON {
-	j := newLockJSON(l.name, l.shown)
+func (l lockRow) json() lockJSON {
+	j := newLockJSON(l.name, l.lockState)
 	j.Nodes = l.nodes
 	if l.undecided {
 		j.Undecided, j.Waiters = true, -1
@@ -52,7 +52,7 @@ func (l listed) json() lockJSON {
 }
 
 // table returns the locks as an aligned table with a heading. Unknown cells are "-".
-func table(locks []listed, now time.Time) string {
+func table(locks []lockRow, now time.Time) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "NAME\tMODE\tLEFT\tWAITING\tSINCE\tHOLDER") // a strings.Builder has no error
@@ -67,7 +67,7 @@ func table(locks []listed, now time.Time) string {
 	return b.String()
 }
 
-func (l listed) mode() string {
+func (l lockRow) mode() string {
 	switch {
 	case !l.Held || l.undecided:
 		return "-"
@@ -82,14 +82,14 @@ func (l listed) mode() string {
 	}
 }
 
-func (l listed) left() string {
+func (l lockRow) left() string {
 	if l.Left <= 0 || l.undecided {
 		return "-"
 	}
 	return l.Left.Round(100 * time.Millisecond).String()
 }
 
-func (l listed) waitersText() string {
+func (l lockRow) waitersText() string {
 	if l.Waiters < 0 || l.undecided {
 		return "-"
 	}
@@ -97,7 +97,7 @@ func (l listed) waitersText() string {
 }
 
 // holder returns for how long the holder has had the lock, and who it is.
-func (l listed) holder(now time.Time) (since, who string) {
+func (l lockRow) holder(now time.Time) (since, who string) {
 	var parts []string
 	if l.strategy == anyString {
 		parts = append(parts, "of another library, or no lock")
@@ -112,8 +112,8 @@ func (l listed) holder(now time.Time) (since, who string) {
 	if note != "" {
 		parts = append(parts, oneLine(note))
 	}
-	if l.remark != "" {
-		parts = append(parts, l.remark)
+	if l.quorumText != "" {
+		parts = append(parts, l.quorumText)
 	}
 	return since, cmp.Or(strings.Join(parts, ", "), "-")
 }

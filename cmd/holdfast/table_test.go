@@ -13,20 +13,20 @@ import (
 func TestTable(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 2, 0, 42, 0, time.UTC)
-	held := func(s locker.State, strategy string) shown {
+	held := func(s locker.State, strategy string) lockState {
 		s.Held, s.Holds = true, max(s.Holds, 1)
-		return shown{s, strategy}
+		return lockState{s, strategy}
 	}
-	got := table([]listed{
-		{name: "nightly", shown: held(locker.State{Left: 29500 * time.Millisecond, Waiters: 2,
+	got := table([]lockRow{
+		{name: "nightly", lockState: held(locker.State{Left: 29500 * time.Millisecond, Waiters: 2,
 			Note: "ops@db1 pid 4711 since 2026-03-01T02:00:00Z: report --full"}, "single")},
-		{name: "a b", shown: held(locker.State{Mode: locker.Shared, Holds: 3, Waiters: -1, Owner: "o", Note: "two\nlines"}, "rwhash")},
-		{name: "pool", shown: held(locker.State{Permits: 5, Free: 3, Left: time.Minute}, "semaphore")},
-		{name: "old", shown: held(locker.State{Left: time.Hour}, anyString)},
-		{name: "kept", shown: shown{locker.State{Held: true, Left: time.Second}, "single"}},
-		{name: "all", shown: held(locker.State{Left: time.Second}, ""), remark: "at 3 of 3 nodes"},
-		{name: "minor", remark: "held at 1 of 3 nodes, which is no quorum"},
-		{name: "torn", shown: held(locker.State{}, ""), undecided: true, remark: "held at 1 of 3 nodes, and 2 did not answer"},
+		{name: "a b", lockState: held(locker.State{Mode: locker.Shared, Holds: 3, Waiters: -1, Owner: "o", Note: "two\nlines"}, "rwhash")},
+		{name: "pool", lockState: held(locker.State{Permits: 5, Free: 3, Left: time.Minute}, "semaphore")},
+		{name: "old", lockState: held(locker.State{Left: time.Hour}, anyString)},
+		{name: "kept", lockState: lockState{locker.State{Held: true, Left: time.Second}, "single"}},
+		{name: "all", lockState: held(locker.State{Left: time.Second}, ""), quorumText: "at 3 of 3 nodes"},
+		{name: "minor", quorumText: "held at 1 of 3 nodes, which is no quorum"},
+		{name: "torn", lockState: held(locker.State{}, ""), undecided: true, quorumText: "held at 1 of 3 nodes, and 2 did not answer"},
 	}, now)
 	const want = `
 NAME     MODE       LEFT    WAITING  SINCE  HOLDER
@@ -50,15 +50,15 @@ func TestTableOfTheDocs(t *testing.T) {
 	page := string(locker.Must(os.ReadFile("../../docs/cli.md")))
 	_, block, _ := strings.Cut(page, "$ holdfast ls\n")
 	block, _, _ = strings.Cut(block, "\n\n")
-	hold := func(left time.Duration, waiters int, note string) shown {
-		return shown{locker.State{Held: true, Holds: 1, Left: left, Waiters: waiters, Note: note}, "single"}
+	hold := func(left time.Duration, waiters int, note string) lockState {
+		return lockState{locker.State{Held: true, Holds: 1, Left: left, Waiters: waiters, Note: note}, "single"}
 	}
 	readers := hold(58300*time.Millisecond, 4, "")
 	readers.Mode, readers.Holds, readers.Owner = locker.Shared, 3, "cache"
-	want := table([]listed{
-		{name: "invoice:4711", shown: readers},
-		{name: "nightly", shown: hold(29500*time.Millisecond, 1, "ops@db1 pid 4711 since 2026-03-01T02:00:00Z: report --full")},
-		{name: "old-worker", shown: shown{hold(time.Minute, 0, "").State, anyString}},
+	want := table([]lockRow{
+		{name: "invoice:4711", lockState: readers},
+		{name: "nightly", lockState: hold(29500*time.Millisecond, 1, "ops@db1 pid 4711 since 2026-03-01T02:00:00Z: report --full")},
+		{name: "old-worker", lockState: lockState{hold(time.Minute, 0, "").State, anyString}},
 	}, time.Date(2026, 3, 1, 2, 12, 42, 0, time.UTC))
 	if got := strings.ReplaceAll("\n"+block+"\n", "\n    ", "\n")[1:]; got != want {
 		t.Errorf("docs/cli.md shows\n%s\nand ls prints\n%s", got, want)
@@ -84,9 +84,9 @@ func TestParseNote(t *testing.T) {
 // The content of top fits on the screen.
 func TestScreen(t *testing.T) {
 	t.Parallel()
-	locks := make([]listed, 5)
+	locks := make([]lockRow, 5)
 	for i := range locks {
-		locks[i] = listed{name: string(rune('a' + i)), shown: shown{locker.State{Held: true, Holds: 1, Waiters: i - 1}, ""}}
+		locks[i] = lockRow{name: string(rune('a' + i)), lockState: lockState{locker.State{Held: true, Holds: 1, Waiters: i - 1}, ""}}
 	}
 	at := time.Date(2026, 3, 1, 2, 0, 42, 0, time.UTC)
 	for _, tt := range []struct {

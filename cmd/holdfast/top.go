@@ -46,23 +46,23 @@ out.`,
 
 // top draws the locks until ctx ends.
 func (o *options) top(ctx context.Context, pattern string, interval time.Duration) error {
-	l, err := o.newListing(pattern)
+	l, err := o.newLockScan(pattern)
 	if err != nil {
 		return err
 	}
 	defer l.c.close()
 	var s screen
 	for {
-		var locks []listed
+		var locks []lockRow
 		trouble := ""
-		l.show = func(one listed) error { locks = append(locks, one); return nil }
+		l.emit = func(row lockRow) error { locks = append(locks, row); return nil }
 		l.warn = func(err error) { trouble = explain("top", err) }
 		err := l.scan(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			slices.SortFunc(locks, func(a, b listed) int {
+			slices.SortFunc(locks, func(a, b lockRow) int {
 				return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(a.name, b.name))
 			})
 			s.locks, s.at, s.trouble = locks, time.Now(), trouble
@@ -82,7 +82,7 @@ func (o *options) top(ctx context.Context, pattern string, interval time.Duratio
 
 // screen is the content of the terminal.
 type screen struct {
-	locks   []listed
+	locks   []lockRow
 	at      time.Time // of the locks; zero: not known yet
 	trouble string    // of the latest attempt to list; "": none
 }

@@ -37,7 +37,7 @@ An outage is reported on standard error, and waited out.`,
 			defer c.close()
 			ctx, cancel := untilSignal(cmd.Context())
 			defer cancel(nil)
-			w.name, w.polls, w.shown = args[0], polls{Locker: l}, l.shown
+			w.name, w.polls, w.withStrategy = args[0], polls{Locker: l}, l.withStrategy
 			return w.watch(ctx, interval)
 		},
 		ValidArgsFunction: o.completeName,
@@ -49,10 +49,10 @@ An outage is reported on standard error, and waited out.`,
 
 // watcher shows the states of a lock.
 type watcher struct {
-	name   string
-	asJSON bool
-	polls  polls
-	shown  func(locker.State) shown
+	name         string
+	asJSON       bool
+	polls        polls
+	withStrategy func(locker.State) lockState
 
 	line       *statusLine
 	succession succession
@@ -99,9 +99,9 @@ func (w *watcher) show(s locker.State) error {
 	w.printed = &s
 	return w.line.above(func() error {
 		if w.asJSON {
-			return printJSON(stdout, watchJSON{time.Now().Format(time.RFC3339Nano), newLockJSON(w.name, w.shown(s)), count})
+			return printJSON(stdout, watchJSON{time.Now().Format(time.RFC3339Nano), newLockJSON(w.name, w.withStrategy(s)), count})
 		}
-		_, err := fmt.Fprintf(stdout, "%s  %s  %s%s\n", time.Now().Format(time.TimeOnly), printable(w.name), describe(w.shown(s)), handOvers(count))
+		_, err := fmt.Fprintf(stdout, "%s  %s  %s%s\n", time.Now().Format(time.TimeOnly), printable(w.name), describe(w.withStrategy(s)), handOvers(count))
 		return printed(err)
 	})
 }

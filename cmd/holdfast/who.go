@@ -31,7 +31,7 @@ Exit status: 0 if it is held, 1 if it is free; others as of run.`,
 			if err != nil {
 				return withStatus(err)
 			}
-			if err := printState(stdout, args[0], l.shown(state), asJSON); err != nil {
+			if err := printState(stdout, args[0], l.withStrategy(state), asJSON); err != nil {
 				return withStatus(err)
 			}
 			if !state.Held {

@@ -102,7 +102,7 @@ func TestLeaderOutage(t *testing.T) {
 func TestFullSemaphoreJSON(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	check.Must(t, printState(&b, "full", shown{State: locker.State{Held: true, Holds: 2, Permits: 2}}, true))
+	check.Must(t, printState(&b, "full", lockState{State: locker.State{Held: true, Holds: 2, Permits: 2}}, true))
 	check.Contains(t, "JSON", b.String(), `"permits":2,"free":0`)
 }
 
