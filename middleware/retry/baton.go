@@ -8,30 +8,43 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// baton is the duty to try for the lock after a release that relied on this process: its leader
-// tries without a wake-up from the server. The duty ends with a refusal of an attempt begun after the
-// answer to the release, or when a request here acquires the lock, as the carrier or alone. If the
-// last waiter leaves first, wakeOthers wakes the first waiter at the server.
+// baton is the duty of this process to try for the lock after a release: the server may have woken
+// nobody, since a waiter is here. The next attempt in turn carries the baton. A queue has at most one,
+// of its latest release.
+//
+//	state     event                                        next state
+//	none      a release that leaves the lock here is sent  sent
+//	none      a release that relied on a waiter here is    answered
+//	          answered
+//	sent      the release is answered                      answered, not carried
+//	sent      the release fails                            none
+//	sent      the carrier is refused                       sent, not carried: its attempt may have
+//	                                                       come before the release
+//	answered  the carrier is refused                       none: the lock has another holder
+//	any       the carrier fails or gives up                the same, not carried
+//	any       the carrier acquires the lock, or a request  none, and done
+//	          here acquires it alone
+//	any       the last waiter leaves                       none: after the answer, wakeOthers wakes
+//	                                                       the first waiter at the server
 type baton struct {
 	lease    *wakingLease // the released one
 	ownOnly  bool         // the release wakes no other process (lease.NextOwn)
-	answered bool         // the release was answered
-	carrier  *waiter      // its attempt began since and is in flight; nil: none
-	done     bool         // a request here has the lock
+	answered bool         // the state is answered; otherwise sent
+	carrier  *waiter      // its attempt carries the baton and is in flight; nil: none
+	done     bool         // a request here has the lock: an answer to the release begins no baton
 }
 
-// leftHere reports whether the latest release left the lock to this process alone, and no later
-// attempt has been answered. mu is held.
+// leftHere reports whether the latest release left the lock to this process alone. mu is held.
 func (q *queue) leftHere() bool { return q.baton != nil && q.baton.ownOnly }
 
-// giveBaton gives the baton, unless another waiter has it, to w: its attempt begins. mu is held.
+// giveBaton makes w, whose attempt begins, the carrier if there is none. mu is held.
 func (q *queue) giveBaton(w *waiter) {
 	if q.baton != nil && q.baton.carrier == nil {
 		q.baton.carrier = w
 	}
 }
 
-// dropBaton takes the baton from w, so that the next attempt carries it. mu is held.
+// dropBaton takes the baton from w: the next attempt carries it. mu is held.
 func (q *queue) dropBaton(w *waiter) {
 	if q.baton != nil && q.baton.carrier == w {
 		q.baton.carrier = nil
@@ -83,25 +96,25 @@ func (l *wakingLease) chooseNext(keeps bool) (id string, next lease.Next, b *bat
 	return qs.id, lease.NextFirst, nil
 }
 
-// released wakes the leaders after op, a release or a conversion with the result term and err. sent is
-// the baton that chooseNext returned.
-func (l *wakingLease) released(op lease.Op, term lease.Term, err error, sent *baton) {
+// released wakes the leaders after op, a release or a conversion with the result term and err. given
+// is the baton that chooseNext returned.
+func (l *wakingLease) released(op lease.Op, term lease.Term, err error, given *baton) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if sent != nil && sent.done {
+	if given != nil && given.done {
 		return
 	}
-	q, relies := qs.byName[l.lock.Name()], op.Waiter != "" && op.Next != lease.NextOther && err == nil
+	q, reliedOnUs := qs.byName[l.lock.Name()], op.Waiter != "" && op.Next != lease.NextOther && err == nil
 	switch {
 	case q != nil && q.heldByOther(l.lock):
 		return // the other's release wakes the next one
-	case q != nil && relies:
+	case q != nil && reliedOnUs:
 		// An attempt in flight may have come before the release: it does not carry this baton.
 		q.baton = &baton{lease: l, ownOnly: op.Next == lease.NextOwn, answered: true}
-	case q != nil && q.baton == sent:
+	case q != nil && q.baton == given:
 		q.baton = nil
-	case relies:
+	case reliedOnUs:
 		go l.wakeOthers()
 	}
 	if q != nil {
@@ -109,9 +122,9 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, sent *ba
 	}
 }
 
-// wakeOthers wakes the first waiter at the server if a release relied on a waiter of this process, and
-// none is left. It sends the release again: the release of a free lock wakes the first waiter. This
-// removes the place of this process, so the leaders of a new queue try again.
+// wakeOthers wakes the first waiter at the server, after a release that relied on a waiter of this
+// process if no waiter is left here. It sends the release again: the release of a free lock wakes the
+// first waiter. The release removes the place of this process, so the leaders of a new queue try again.
 func (l *wakingLease) wakeOthers() {
 	qs := l.queues
 	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease, Waiter: qs.id, Next: lease.NextOther})

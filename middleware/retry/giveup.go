@@ -165,8 +165,8 @@ func (r *retrier) GaveUp(name string, began time.Time, why error) error {
 // awaitEnd waits for the end of ctx, after its deadline, and returns the reason. It leaves the queue
 // first, to let the waiters behind go on.
 func (a *acquisition) awaitEnd() error {
-	if a.place != nil {
-		a.place.leave()
+	if a.waiter != nil {
+		a.waiter.leave()
 	}
 	<-a.ctx.Done()
 	return ended(a.ctx, a.caller)

@@ -63,15 +63,15 @@ func (o outcome) error(now time.Time) error {
 
 // history summarizes a request's own attempts.
 type history struct {
-	sent    bool      // an attempt may have reached a server
-	unknown bool      // an attempt had an unknown outcome, and none was refused since
-	since   time.Time // begin of the first such attempt
+	reachedServer bool      // an attempt may have reached a server
+	unknown       bool      // an attempt had an unknown outcome, and none was refused since
+	since         time.Time // begin of the first such attempt
 }
 
 // add adds an attempt begun at began, and failed with err. refused: err is "held by another".
 func (h history) add(err error, refused bool, began time.Time) history {
 	unknown := errors.Is(err, locker.ErrUnknownOutcome)
-	h.sent = h.sent || refused || unknown || !errors.Is(err, driver.ErrNotSent)
+	h.reachedServer = h.reachedServer || refused || unknown || !errors.Is(err, driver.ErrNotSent)
 	switch {
 	case refused:
 		h.unknown = false
@@ -96,7 +96,7 @@ func (h history) report(o outcome, now time.Time) error {
 	r := &reportedError{
 		err:     o.err,
 		unknown: h.unknown || unknown && !o.others,
-		notSent: notSent && !h.unknown && (!h.sent || !o.others),
+		notSent: notSent && !h.unknown && (!h.reachedServer || !o.others),
 	}
 	if r.unknown == unknown && r.notSent == notSent {
 		return o.err

@@ -43,14 +43,15 @@ func (w *waiter) planOwnerCheck(now time.Time) ownerCheck {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	switch {
-	case w.mayReenter, w.leads(), q.answers.latest.heldHere(now):
+	latest := q.answers.latest
+	if w.mayReenter || w.leads() || latest.heldHere(now) {
 		return ownerCheck{}
-	case q.answers.latest.at.IsZero(): // the first answer is on its way
-		return ownerCheck{now.Add(ownerPoll), now}
-	default:
-		return ownerCheck{later(now, q.answers.latest.at.Add(ownerPoll)), now}
 	}
+	age := time.Duration(0) // without an answer: the first one is on its way
+	if !latest.at.IsZero() {
+		age = now.Sub(latest.at)
+	}
+	return ownerCheck{now.Add(max(ownerPoll-age, 0)), now}
 }
 
 // checkOwner wakes the leaders, unless the lock was found held after since. An error is no such answer.
@@ -92,11 +93,4 @@ func (v view) mayBeHolder(o outcome) bool {
 	default:
 		return o.here == nil && !o.assumed
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// placeLife is the life of a place at the server after its waiter's last attempt, unless many wait.
+// placeLife is how long the server keeps a waiter's place after its last attempt, unless many wait.
 const placeLife = 5 * time.Second
 
-// recordPlace records a place at the server, perhaps left by the last waiter of name. It would keep
-// the lock for this process: the next attempt or release removes it. The amortized cost is constant. mu
-// is held.
+// recordPlace records that the last waiter of name may have left a place in the server's queue. The
+// place would keep the lock for this process: the next attempt or release removes it. The amortized
+// cost is constant. mu is held.
 func (qs *queues) recordPlace(name string) {
 	now := time.Now()
 	if len(qs.leftPlaces) >= qs.sweepPlacesAt {

@@ -25,10 +25,10 @@ type queue struct {
 	// one.
 	sharedClosed bool
 
-	placed bool   // this process may have a place at the server
-	vacant bool   // the latest release here found nobody waiting at the server
-	turn   turn   // of this process, or of another
-	baton  *baton // of the latest release; nil: it did not rely on a waiter here, or the duty is done
+	mayHavePlace bool   // this process may have a place in the server's queue
+	vacant       bool   // the latest release here found nobody waiting at the server
+	turn         turn   // of this process, or of another
+	baton        *baton // of the latest release; nil: it did not rely on a waiter here, or the duty is done
 }
 
 // line is a list of waiters of one mode.
@@ -53,7 +53,7 @@ func (qs *queues) enter(r request, now time.Time) (w *waiter, ahead int, listens
 		q, w = &made.queue, &made.waiter
 		q.all, q.name = qs, r.name
 		qs.byName[r.name] = q
-		q.placed = qs.forgetPlace(r.name)
+		q.mayHavePlace = qs.forgetPlace(r.name)
 		qs.unpark(q)
 	} else {
 		w, ahead = new(waiter), q.size
@@ -75,14 +75,11 @@ func (qs *queues) enter(r request, now time.Time) (w *waiter, ahead int, listens
 	return w, ahead, w.subscription().made()
 }
 
-func (q *queue) line(shared bool) *line { return &q.lines[lineOf(shared)] }
-
-// lineOf returns the index of a mode's line.
-func lineOf(shared bool) int {
+func (q *queue) line(shared bool) *line {
 	if shared {
-		return 1
+		return &q.lines[1]
 	}
-	return 0
+	return &q.lines[0]
 }
 
 // remove removes w after its acquire, or after it gave up. It returns a cleanup to run without mu.
@@ -128,12 +125,12 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 // removeEmpty removes q after its last waiter has left. mu is held.
 func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 	delete(q.all.byName, q.name)
-	if q.all.strategy.queues && q.placed {
+	if q.all.strategy.queues && q.mayHavePlace {
 		q.all.recordPlace(q.name)
 	}
 	if q.baton != nil && q.baton.answered {
 		if c.id != "" {
-			c.queue = nil // wakeOthers removes the place too
+			c.queue = nil // wakeOthers removes the place
 		}
 		go q.baton.lease.wakeOthers()
 	}
@@ -144,22 +141,22 @@ func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 	}
 }
 
-// leaveServerQueue adds to c the end of w's place at the server. w gave up as the last waiter of its
-// line: the server would keep others from the lock. mu is held.
+// leaveServerQueue makes c end w's place in the server's queue. w gave up as the last waiter of its
+// line: the server would keep the lock from others. mu is held.
 func (q *queue) leaveServerQueue(w *waiter, c *cleanup) {
 	switch {
 	case q.all.leaver == nil:
-	case w.shared && w.placed && q.all.strategy.ordered:
+	case w.shared && w.askedForPlace && q.all.strategy.ordered:
 		c.queue = q
-	case !w.shared && q.placed && (q.all.strategy.fair || q.all.strategy.ordered):
-		c.queue, c.id, q.placed = q, q.all.id, false
+	case !w.shared && q.mayHavePlace && (q.all.strategy.fair || q.all.strategy.ordered):
+		c.queue, c.id, q.mayHavePlace = q, q.all.id, false
 	}
 }
 
 // cleanup is the work that a waiter leaves to do without mu.
 type cleanup struct {
 	queue *queue                 // a line of it left the queue at the server; nil: none
-	id    string                 // the place to remove; "": readers have none
+	id    string                 // of the place to remove; "": readers have none
 	subs  [2]driver.Subscription // to be closed
 }
 

@@ -25,17 +25,17 @@ import (
 // No wake-up is lost while somebody waits: it stays in a waiter's channel, or in the subscription's,
 // until a later attempt begins. If the waiter gives up instead, the next leader tries at once.
 type queues struct {
-	leaver   lease.Leaver // nil: later commands remove places at the server
+	leaver   lease.Leaver // nil: later commands remove places in the server's queue
 	reenters bool         // an owner may acquire its lock again
 
 	mu       sync.Mutex
 	strategy strategy
 	byName   map[string]*queue
-	id       string // of the places at the server, one for each name
+	id       string // of the places in the server's queues, one for each name
 	parked   map[string]*parkedSubscriptions
 
-	// leftPlaces are the ends of places that this process may have at the server, by name. Nobody
-	// waits for these names.
+	// leftPlaces has the end of each place that this process may have left in a server's queue, by
+	// name. Nobody waits for these names.
 	leftPlaces    map[string]time.Time
 	sweepPlacesAt int // number of leftPlaces at which the expired are removed
 
@@ -87,7 +87,7 @@ func (qs *queues) hasWaiters(name string) bool {
 	return qs.byName[name] != nil
 }
 
-// acquiredOutsideQueue records an acquire without a place in the queue.
+// acquiredOutsideQueue records an acquire by a request outside the queue.
 func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -112,7 +112,7 @@ func (qs *queues) known(name string, now time.Time) (o outcome, outage time.Dura
 	return o, q.answers.outage(o, now)
 }
 
-// tryAgain wakes the leaders of name's queue: they may have lost their place at the server.
+// tryAgain wakes the leaders of name's queue: their place may have been removed at the server.
 func (qs *queues) tryAgain(name string) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

@@ -15,9 +15,10 @@ type wakingLease struct {
 	lock   lease.Hold
 }
 
-// wrap wraps the Lease of a new lock. A Lock without a Lease, as of a test double, stays as it is.
-// alone: nobody else can hold the lock. It is exclusive, and not one of a semaphore's several holds.
-func (r *retrier) wrap(lock *locker.Lock) (alone bool) {
+// wakeOnRelease makes a new lock's Lease a wakingLease. A Lock without a Lease, as of a test
+// double, stays as it is. alone: nobody else can hold the lock. It is exclusive, and not one of a
+// semaphore's several holds.
+func (r *retrier) wakeOnRelease(lock *locker.Lock) (alone bool) {
 	alone = lock.Mode() == locker.Exclusive
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		if inner == nil {
@@ -32,13 +33,13 @@ func (r *retrier) wrap(lock *locker.Lock) (alone bool) {
 
 // Do implements lease.Lease.
 func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	var sent *baton
+	var given *baton
 	if op.Kind == lease.OpRelease {
-		op.Waiter, op.Next, sent = l.chooseNext(!op.KeepUntil.IsZero())
+		op.Waiter, op.Next, given = l.chooseNext(!op.KeepUntil.IsZero())
 	}
 	term, err := l.Lease.Do(ctx, op)
 	if op.Kind == lease.OpRelease || op.Kind == lease.OpConvert {
-		l.released(op, term, err, sent)
+		l.released(op, term, err, given)
 	}
 	return term, err
 }

@@ -29,7 +29,7 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		return nil, wrap(req, err)
 	}
 	a := &acquisition{retrier: r, caller: ctx, ctx: ctx, req: req, start: time.Now()}
-	a.sent = a.start
+	a.attemptBegan = a.start
 	if req.MaxWait > 0 {
 		bounded, cancel := context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 		defer cancel()
@@ -68,49 +68,49 @@ type acquisition struct {
 	ctx    context.Context //nolint:containedctx // caller, bounded by MaxWait
 	req    locker.Request
 	start  time.Time
-	place  *waiter // in the queue; nil: not queued
+	waiter *waiter // in the queue; nil: not queued
 	ahead  int     // number of waiters ahead at entry
 
 	announced  bool      // attempts carry a lease.Waiting
 	subscribed bool      // the latest attempt's waiter had a subscription
 	waitBegan  time.Time // of the traced wait; zero: none
 
-	attempts   int
-	sent       time.Time // begin of the latest attempt
-	history    history   // of the attempts
-	last       outcome   // latest own outcome
-	policy     backoff.BackOff
-	pollAt     time.Time  // the end of the policy's pause
-	ownerCheck ownerCheck // of a waiter behind the leader
+	attempts     int
+	attemptBegan time.Time // the latest
+	history      history   // of the attempts
+	last         outcome   // latest own outcome
+	policy       backoff.BackOff
+	pollAt       time.Time  // the end of the policy's pause
+	ownerCheck   ownerCheck // of a waiter behind the leader
 }
 
 // inQueue acquires in its turn, or before it if its owner holds the lock.
 func (a *acquisition) inQueue() (*locker.Lock, error) {
 	now := a.start
-	w, waited := lease.WaitingFrom(a.ctx)
-	if waited = waited && w.ID == "" && !w.Quorum; waited { // it waited before it came here
-		a.start = w.Since
+	outer, waited := lease.WaitingFrom(a.ctx)
+	if waited = waited && outer.ID == "" && !outer.Quorum; waited { // it waited before it came here
+		a.start = outer.Since
 	}
-	place, ahead, listens := a.queues.enter(request{a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner()}, now)
-	a.place, a.ahead, a.announced = place, ahead, waited || listens // listens: the name was contended a moment ago
-	defer place.leave()
-	if ahead > 0 && a.queues.reenters && place.owner != "" {
-		a.ownerCheck = place.planOwnerCheck(now)
+	w, ahead, listens := a.queues.enter(request{a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner()}, now)
+	a.waiter, a.ahead, a.announced = w, ahead, waited || listens // listens: the name was contended a moment ago
+	defer w.leave()
+	if ahead > 0 && a.queues.reenters && w.owner != "" {
+		a.ownerCheck = w.planOwnerCheck(now)
 	}
-	next, entered := send, true
+	step, entered := send, true
 	for ; ; entered, now = false, time.Now() {
 		if ahead > 0 || !entered {
 			var err error
-			if next, err = a.await(now, entered); err != nil {
+			if step, err = a.await(now, entered); err != nil {
 				return nil, err
 			}
 		}
-		if next == sendOutside {
-			place.leave()
-			a.place = nil
+		if step == sendOutside {
+			w.leave()
+			a.waiter = nil
 			return a.outsideQueue()
 		}
-		lock, again, err := a.try(next == sendEarly)
+		lock, again, err := a.try(step == sendEarly)
 		if !again {
 			return lock, err
 		}
@@ -120,7 +120,7 @@ func (a *acquisition) inQueue() (*locker.Lock, error) {
 // outsideQueue makes attempts until one is final, outside the queue.
 func (a *acquisition) outsideQueue() (*locker.Lock, error) {
 	for {
-		a.sent = time.Now()
+		a.attemptBegan = time.Now()
 		lock, again, err := a.try(false)
 		if again {
 			err = a.pause()
@@ -174,7 +174,7 @@ func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error)
 		return lock, false, nil
 	}
 	now := time.Now()
-	err = a.judge(failed, now.Sub(a.sent), now)
+	err = a.judge(failed, now.Sub(a.attemptBegan), now)
 	if early && err == nil && a.last.held == nil {
 		a.ownerCheck = ownerCheck{a.pollAt, now}
 	}
@@ -187,9 +187,9 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 	if err != nil || lock == nil {
 		return lock, err
 	}
-	alone := a.wrap(lock)
-	if a.place != nil {
-		a.place.leaveAcquired(lock, a.req.Note, alone)
+	alone := a.wakeOnRelease(lock)
+	if a.waiter != nil {
+		a.waiter.leaveAcquired(lock, a.req.Note, alone)
 	} else {
 		a.queues.acquiredOutsideQueue(lock, a.req.Note, alone)
 	}
@@ -231,7 +231,7 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 // cutOffError returns the acquire's error after an attempt failed with err at the end of time. err is
 // not recorded for others: this acquire's ctx caused it.
 func (a *acquisition) cutOffError(err error, now time.Time) error {
-	known := a.known(now) // while the place in the queue is still ours
+	known := a.known(now) // while a is in the queue
 	why := a.awaitEnd()
 	var before outcome
 	if ended, cause := a.ctx.Err(), context.Cause(a.ctx); replaces(known, err, ended, cause) {
@@ -268,11 +268,11 @@ func (a *acquisition) attemptContext(early bool) context.Context {
 	switch {
 	case early:
 		return lease.WithoutWaiting(a.ctx)
-	case !a.announced || a.place == nil:
+	case !a.announced || a.waiter == nil:
 		return a.ctx
 	}
 	until, _ := a.ctx.Deadline()
-	w := a.place.waiting(until)
+	w := a.waiter.waiting(until)
 	a.subscribed = w.Subscribed
 	return lease.WithWaiting(a.ctx, w)
 }
@@ -282,18 +282,18 @@ func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }
 // setOutcome stores the outcome of an attempt of duration took, also for the queue.
 func (a *acquisition) setOutcome(o outcome, took time.Duration) {
 	a.last = o
-	if a.place != nil {
-		a.place.recordOutcome(o, took)
+	if a.waiter != nil {
+		a.waiter.recordOutcome(o, took)
 	}
 }
 
 // known returns the outage of the queue if there is one, else the latest known outcome, its own or
 // another's.
 func (a *acquisition) known(now time.Time) outcome {
-	if a.place == nil {
+	if a.waiter == nil {
 		return a.last
 	}
-	v := a.place.currentView(true)
+	v := a.waiter.currentView(true)
 	known := v.latest(a.last, a.history, a.ahead, now)
 	known = a.orOutage(known, v.answers.outage(known, now), now)
 	known.others = known.at != a.last.at

@@ -24,8 +24,8 @@ func (w *waiter) view() view {
 		sharedClosed: q.sharedClosed, mayReenter: w.mayReenter, reenters: q.all.reenters,
 	}
 	if v.leads && !q.all.closing {
-		relies := w.waitsItsTurn() && v.answers.latest.here != nil && (q.placed || !q.all.strategy.fair)
-		v.quietUntil = q.turn.quietUntil(relies)
+		heldHere := w.waitsItsTurn() && v.answers.latest.here != nil && (q.mayHavePlace || !q.all.strategy.fair)
+		v.quietUntil = q.turn.quietUntil(heldHere)
 	}
 	return v
 }
@@ -41,39 +41,46 @@ const (
 	outOfTime               // give up: an attempt would end too late
 )
 
-// next returns the next step. The step stay lasts until until, or until a wake-up if that is zero. due:
-// a leader has a reason to send. end is the end of the waiter's ctx.
-func (v view) next(now time.Time, due bool, end time.Time) (next step, until time.Time) {
+// nextStep returns the next step. A leader in its quiet time stays until quietUntil. In every other
+// case quietUntil is zero: a waiter that stays waits for a wake-up. due: a leader has a reason to
+// send. end is the end of the waiter's ctx.
+func (v view) nextStep(now time.Time, due bool, end time.Time) (s step, quietUntil time.Time) {
 	switch {
 	case v.leads && due && now.Before(v.quietUntil):
 		return stay, v.quietUntil
 	case v.leads && due, !v.leads && v.admitted && !v.sharedClosed:
-		next = send
+		s = send
 	case !v.leads && v.mayReenter:
-		next = sendEarly
+		s = sendEarly
 	default:
 		return stay, time.Time{}
 	}
-	over := !end.IsZero() && !now.Before(end) // even if ctx's timer is late
-	if over || v.answers.latest.held != nil && v.answers.tooLate(now, end, 1) {
-		next = outOfTime
+	expired := !end.IsZero() && !now.Before(end) // even if ctx's timer is late
+	if expired || v.answers.latest.held != nil && v.answers.tooLate(now, end, 1) {
+		s = outOfTime
 	}
-	return next, time.Time{}
+	return s, time.Time{}
 }
 
-// latest returns the later of own, the waiter's own outcome, and the queue's. It ignores the queue's
-// outcome if the strategy is reentrant and the holder is the waiter's owner, or if the holder may be an
-// unanswered attempt of the waiter, by its history h. If there is none, and others were ahead all the
-// time, the lock counts as held by them. ahead is the number of waiters ahead at entry.
+// latest returns the outcome that the waiter reports. These rules apply in their order:
+//
+//  1. If the queue's outcome does not refuse the waiter, latest returns own, the waiter's own outcome.
+//     The strategy is then reentrant and the waiter's owner is the holder; or the holder may be an
+//     unanswered attempt of the waiter, by its history h.
+//  2. If the queue's outcome is newer than own, latest returns it.
+//  3. If nothing is known and others were ahead all the time, they count as the holders. ahead is the
+//     number of waiters ahead at entry.
+//  4. Otherwise latest returns own.
 func (v view) latest(own outcome, h history, ahead int, now time.Time) outcome {
-	known := v.answers.latest
+	ofQueue := v.answers.latest
 	switch {
-	case v.reenters && v.ownerHolds(known):
-	case h.mayHaveCaused(known) && v.mayBeHolder(known):
-	case known.at.After(own.at):
-		return known
+	case v.reenters && v.ownerHolds(ofQueue), h.mayHaveCaused(ofQueue) && v.mayBeHolder(ofQueue):
+		return own
+	case ofQueue.at.After(own.at):
+		return ofQueue
 	case own.at.IsZero() && ahead > 0 && !v.leads && !v.admitted && !h.unknown && !v.ownerQueued:
 		return assumedHeld(v.name, now)
+	default:
+		return own
 	}
-	return own
 }

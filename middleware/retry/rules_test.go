@@ -171,7 +171,7 @@ func TestNextStep(t *testing.T) {
 		if tt.until != 0 {
 			want = now.Add(tt.until)
 		}
-		got, until := tt.v.next(now, tt.due, end)
+		got, until := tt.v.nextStep(now, tt.due, end)
 		equal(t, tt.name, got, tt.want)
 		equal(t, tt.name+", until", until, want)
 	}
@@ -245,12 +245,12 @@ func TestTurn(t *testing.T) {
 		turn := turn{others: tt.others, began: now.Add(-tt.age), last: 3}
 		equal(t, tt.name+": serves", turn.serves(&waiter{number: tt.number}, now), tt.serves)
 		equal(t, tt.name+": yields", turn.yields(now), tt.yields)
-		relies, alone := turn.began.Add(longTurn+turnSlack), time.Time{}
+		heldHere, otherwise := turn.began.Add(longTurn+turnSlack), time.Time{}
 		if tt.others {
-			relies, alone = turn.began.Add(minYield), turn.began.Add(minYield)
+			heldHere, otherwise = turn.began.Add(minYield), turn.began.Add(minYield)
 		}
-		equal(t, tt.name+": quiet while it holds the lock", turn.quietUntil(true), relies)
-		equal(t, tt.name+": quiet otherwise", turn.quietUntil(false), alone)
+		equal(t, tt.name+": quiet while it holds the lock", turn.quietUntil(true), heldHere)
+		equal(t, tt.name+": quiet otherwise", turn.quietUntil(false), otherwise)
 	}
 }
 

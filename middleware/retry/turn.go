@@ -33,13 +33,13 @@ func (t turn) serves(w *waiter, now time.Time) bool {
 // yields reports whether the leaders leave the lock to another process.
 func (t turn) yields(now time.Time) bool { return t.others && now.Before(t.began.Add(minYield)) }
 
-// quietUntil returns the time before which a leader sends no attempt. relies: this process holds the
-// lock; its release wakes the leader and ends the quiet time.
-func (t turn) quietUntil(relies bool) time.Time {
+// quietUntil returns the time before which a leader sends no attempt. heldHere: this process holds
+// the lock; its release wakes the leader and ends the quiet time.
+func (t turn) quietUntil(heldHere bool) time.Time {
 	switch {
 	case t.others:
 		return t.began.Add(minYield)
-	case relies:
+	case heldHere:
 		return t.began.Add(longTurn + turnSlack)
 	default:
 		return time.Time{}

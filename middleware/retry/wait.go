@@ -15,8 +15,8 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	due, by := entered, locktrace.ByTurn
 	for ; ; now = time.Now() {
 		traced := !a.waitBegan.IsZero() // then a callback runs before the attempt begins
-		next, until := a.place.next(now, due, !traced, end)
-		switch next {
+		step, quietUntil := a.waiter.nextStep(now, due, !traced, end)
+		switch step {
 		case stay:
 			if a.attempts == 0 && a.enclosingHold() != nil {
 				return sendOutside, nil
@@ -26,21 +26,21 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 		default:
 			if traced {
 				a.traceWoken(by)
-				a.announced = a.announced || next == send
+				a.announced = a.announced || step == send
 				now = time.Now() // the callback may have taken long
-				a.place.beginAt(next, now)
+				a.waiter.beginAt(step, now)
 			}
-			a.sent = now
-			return next, nil
+			a.attemptBegan = now
+			return step, nil
 		}
-		p := a.planWait(until, by, end)
+		p := a.planWait(quietUntil, by, end)
 		if a.waitBegan.IsZero() {
 			a.waitBegan = now
 			a.traceWaiting(p.info(a, now))
 		}
 		by, due = a.awaitWakeUp(p), true
 		if !p.leads && !p.until.IsZero() && !time.Now().Before(p.until) {
-			a.place.checkOwner(a.ownerCheck.since)
+			a.waiter.checkOwner(a.ownerCheck.since)
 			a.ownerCheck = ownerCheck{}
 		}
 		if a.ctx.Err() != nil {
@@ -56,28 +56,28 @@ type waitPlan struct {
 	leads     bool
 	until     time.Time            // next attempt or ownerCheck without a wake-up; zero: none
 	by        locktrace.WakeReason // the reason at until
-	postponed bool                 // already woken for by; until ends the quiet time
+	postponed bool                 // already woken for by: until is the end of the quiet time
 	tooLate   bool                 // an attempt at until would end too late: none is made
 }
 
-// planWait returns the next waitPlan. Only a leader tries again without a wake-up: at until, if not
-// zero, because it was woken for the reason by; else at nextPoll. Another waiter's until is its
+// planWait returns the next waitPlan. Only a leader tries again without a wake-up: after its quiet
+// time, if there is one, for the reason by; else at nextPoll. Another waiter's until is its
 // ownerCheck.
-func (a *acquisition) planWait(until time.Time, by locktrace.WakeReason, end time.Time) (p waitPlan) {
+func (a *acquisition) planWait(quietUntil time.Time, by locktrace.WakeReason, end time.Time) (p waitPlan) {
 	a.watchClose()
-	if p.wake, p.released, p.leads = a.place.listen(); !p.leads {
+	if p.wake, p.released, p.leads = a.waiter.listen(); !p.leads {
 		p.until = a.ownerCheck.at
 		return p
 	}
-	if p.postponed = !until.IsZero(); p.postponed {
-		p.until, p.by = until, by
+	if p.postponed = !quietUntil.IsZero(); p.postponed {
+		p.until, p.by = quietUntil, by
 		return p
 	}
 	p.until, p.by = a.nextPoll()
 	if a.last.held != nil {
-		a.place.subscribe(a.ctx, a.last.held)
-		p.wake, p.released, _ = a.place.listen()
-		p.tooLate = a.place.currentView(false).answers.tooLate(p.until, end, 2)
+		a.waiter.subscribe(a.ctx, a.last.held)
+		p.wake, p.released, _ = a.waiter.listen()
+		p.tooLate = a.waiter.currentView(false).answers.tooLate(p.until, end, 2)
 	}
 	return p
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// waiter is one place in a queue.
+// waiter is one request in a queue.
 type waiter struct {
 	queue         *queue
 	ahead, behind *waiter // in its line
 	number        int     // 0: it has left
 	request
-	mayReenter  bool    // its owner was found to hold the lock since its latest attempt began
-	attempt     attempt // in flight
-	placed      bool    // one of its attempts asked for a place at the server
-	passesPlace bool    // its latest attempt asked to pass the place on to the next waiter
+	mayReenter    bool    // its owner was found to hold the lock since its latest attempt began
+	attempt       attempt // in flight
+	askedForPlace bool    // one of its attempts asked for a place in the server's queue
+	passesPlaceOn bool    // its latest attempt asked to pass the place on to the next waiter
 	// wake holds at most one reason to try again. It is made for the first wait or wake-up: a waiter
 	// that succeeds at once has none.
 	wake chan locktrace.WakeReason
@@ -50,16 +50,15 @@ func (w *waiter) queued() bool { return w.number > 0 }
 // leads reports whether w is the leader of its line.
 func (w *waiter) leads() bool { return w.queue.leader(w.shared) == w }
 
-// next returns w's next step: see view.next. begins: if that is an attempt in the queue, it begins at
-// now.
-func (w *waiter) next(now time.Time, due, begins bool, end time.Time) (_ step, until time.Time) {
+// nextStep is view.nextStep. begins: if the step is an attempt in the queue, it begins at now.
+func (w *waiter) nextStep(now time.Time, due, begins bool, end time.Time) (s step, quietUntil time.Time) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	s, until := w.view().next(now, due, end)
+	s, quietUntil = w.view().nextStep(now, due, end)
 	if begins && (s == send || s == sendEarly) {
 		w.begin(s, now)
 	}
-	return s, until
+	return s, quietUntil
 }
 
 // beginAt is begin for a caller without mu.
@@ -148,8 +147,8 @@ func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 	if alone && w.attempt != early && q.all.strategy.queues && !q.leftHere() { // an early attempt may be a re-entry
 		q.turn = turn{began: now, last: q.entered}
 	}
-	if w.placed && !w.shared {
-		q.placed = w.passesPlace && q.all.strategy.fair
+	if w.askedForPlace && !w.shared {
+		q.mayHavePlace = w.passesPlaceOn && q.all.strategy.fair
 	}
 	q.recordAcquire(lock, note, alone, w)
 	cleanup := q.remove(w, true)
@@ -178,17 +177,17 @@ func (w *waiter) leave() {
 	cleanup.run()
 }
 
-// waiting returns the lease.Waiting of w's next attempt, and records its place. until is the end of w's
-// acquire.
+// waiting returns the lease.Waiting of w's next attempt, and records that the attempt asks for a
+// place in the server's queue. until is the end of w's acquire.
 func (w *waiter) waiting(until time.Time) lease.Waiting {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	waiting := lease.Waiting{ID: q.all.id, Since: w.since, Until: until, Subscribed: w.subscription().made(),
-		Free: (q.vacant || q.leftHere()) && !q.placed}
+		Free: (q.vacant || q.leftHere()) && !q.mayHavePlace}
 	if next := w.behind; next != nil && next.waitsItsTurn() {
 		waiting.Next = next.since
 	}
-	q.placed, w.placed, w.passesPlace = q.placed || !w.shared, true, !waiting.Next.IsZero()
+	q.mayHavePlace, w.askedForPlace, w.passesPlaceOn = q.mayHavePlace || !w.shared, true, !waiting.Next.IsZero()
 	return waiting
 }
