@@ -63,9 +63,10 @@ func (o outcome) error(now time.Time) error {
 
 // history summarizes a request's own attempts.
 type history struct {
-	reachedServer bool      // an attempt may have reached a server
-	unknown       bool      // an attempt had an unknown outcome, and none was refused since
-	since         time.Time // begin of the first such attempt
+	reachedServer bool // an attempt may have reached a server
+	// unknownSince is the begin of the first attempt of unknown outcome after the latest refusal; zero:
+	// there is none.
+	unknownSince time.Time
 }
 
 // add adds an attempt begun at began, and failed with err. refused: err is "held by another".
@@ -74,16 +75,19 @@ func (h history) add(err error, refused bool, began time.Time) history {
 	h.reachedServer = h.reachedServer || refused || unknown || !errors.Is(err, driver.ErrNotSent)
 	switch {
 	case refused:
-		h.unknown = false
-	case unknown && !h.unknown:
-		h.unknown, h.since = true, began
+		h.unknownSince = time.Time{}
+	case unknown && !h.unknown():
+		h.unknownSince = began
 	}
 	return h
 }
 
+// unknown reports whether an attempt had an unknown outcome, and none was refused since.
+func (h history) unknown() bool { return !h.unknownSince.IsZero() }
+
 // mayHaveCaused reports whether the request's own attempt of unknown outcome may be the reason for o,
 // an outcome of another request.
-func (h history) mayHaveCaused(o outcome) bool { return h.unknown && o.at.After(h.since) }
+func (h history) mayHaveCaused(o outcome) bool { return h.unknown() && o.at.After(h.unknownSince) }
 
 // report returns o as the error of the request with the history h. ErrUnknownOutcome matches only for
 // the request's own attempts, ErrNotSent only if they left nothing unresolved. A refusal stays as it
@@ -95,8 +99,8 @@ func (h history) report(o outcome, now time.Time) error {
 	unknown, notSent := errors.Is(o.err, locker.ErrUnknownOutcome), errors.Is(o.err, driver.ErrNotSent)
 	r := &reportedError{
 		err:     o.err,
-		unknown: h.unknown || unknown && !o.others,
-		notSent: notSent && !h.unknown && (!h.reachedServer || !o.others),
+		unknown: h.unknown() || unknown && !o.others,
+		notSent: notSent && !h.unknown() && (!h.reachedServer || !o.others),
 	}
 	if r.unknown == unknown && r.notSent == notSent {
 		return o.err

@@ -78,7 +78,7 @@ func (v view) latest(own outcome, h history, ahead int, now time.Time) outcome {
 		return own
 	case ofQueue.at.After(own.at):
 		return ofQueue
-	case own.at.IsZero() && ahead > 0 && !v.leads && !v.admitted && !h.unknown && !v.ownerQueued:
+	case own.at.IsZero() && ahead > 0 && !v.leads && !v.admitted && !h.unknown() && !v.ownerQueued:
 		return assumedHeld(v.name, now)
 	default:
 		return own

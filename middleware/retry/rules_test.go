@@ -184,7 +184,7 @@ func TestLatest(t *testing.T) {
 	refusal := func(owner string, ago time.Duration) outcome {
 		return outcome{held: &locker.ContentionError{Owner: owner}, at: now.Add(-ago)}
 	}
-	unknown := history{unknown: true, since: now.Add(-time.Minute)}
+	unknown := history{unknownSince: now.Add(-time.Minute)}
 	const own, queue, held, none = "own", "the queue's", "held by those ahead", "none"
 	tests := []struct {
 		name  string
@@ -206,7 +206,7 @@ func TestLatest(t *testing.T) {
 		{"its own owner holds another lock", view{request: request{owner: "me"}, answers: answers{latest: refusal("me", 1)}}, refusal("", 2), history{}, 0, queue},
 		{"its open attempt may hold it", view{answers: answers{latest: refusal("", 1)}}, refusal("", 2), unknown, 0, own},
 		{"its open attempt does not hold it", view{answers: answers{latest: refusal("you", 1)}}, refusal("", 2), unknown, 0, queue},
-		{"its attempt is open since later", view{answers: answers{latest: refusal("", 1)}}, refusal("", 2), history{unknown: true, since: now}, 0, queue},
+		{"its attempt is open since later", view{answers: answers{latest: refusal("", 1)}}, refusal("", 2), history{unknownSince: now}, 0, queue},
 	}
 	for _, tt := range tests {
 		got := none
@@ -301,7 +301,7 @@ func TestHistoryReport(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", tt.name, err, tt.o.err)
 		}
 	}
-	if err := (history{unknown: true}).report(outcome{}, time.Now()); err != nil {
+	if err := (history{unknownSince: time.Now()}).report(outcome{}, time.Now()); err != nil {
 		t.Errorf("error %v where nothing is known", err)
 	}
 }
