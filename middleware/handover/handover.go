@@ -86,8 +86,9 @@ func (a *acquisition) acquire() (lock *locker.Lock, again bool, err error) {
 		return nil, false, err
 	}
 	if h.tenure == nil {
-		if lock, err = a.lead(h); h.tenure == nil {
-			return lock, false, err
+		plain, err := a.lead(h)
+		if h.tenure == nil {
+			return plain, false, err
 		}
 	} else if a.acquiring != nil {
 		lease.JoinAcquisition(a.caller, a.acquiring)
@@ -135,9 +136,9 @@ func (a *acquisition) giveUpError(held *locker.ContentionError, why error) error
 		held, time.Since(a.start).Round(time.Millisecond), why)
 }
 
-// lead acquires from the wrapped Locker, and begins a tenure of h. It returns a Lock without a Lease as
-// it is.
-func (a *acquisition) lead(h *heir) (*locker.Lock, error) {
+// lead acquires from the wrapped Locker, and begins a tenure of h. A Lock without a Lease, as of a
+// test double, begins no tenure: lead returns it as plain. plain is nil in every other case.
+func (a *acquisition) lead(h *heir) (plain *locker.Lock, err error) {
 	ctx := attemptsOnly(a.caller)
 	if a.waited {
 		a.pause(h.pause)

@@ -38,7 +38,13 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 			return lease.Term{Deadline: r.deadline}, r.err
 		}
 	}
-	lock := l.lockFor(op.Kind)
+	var lock *locker.Lock
+	switch op.Kind {
+	case lease.OpRenew, lease.OpNote, lease.OpRelease: // the hold stays as it is
+		lock = l.wrappedLock()
+	default:
+		lock = l.endHandOvers()
+	}
 	switch {
 	case lock == nil:
 		return term, locker.ErrReleased
@@ -66,22 +72,28 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 	return term, bare(err)
 }
 
-// lockFor returns the wrapped Locker's Lock for an operation, or nil if l's Lock was released or
-// forgotten. Unless kind leaves the hold as it is (a renewal, a note, a release), the hold is not
-// handed over any more.
-func (l *heldLease) lockFor(kind lease.OpKind) *locker.Lock {
-	t := l.tenure
-	t.line.cohort.mu.Lock()
-	defer t.line.cohort.mu.Unlock()
+// wrappedLock returns the wrapped Locker's Lock, or nil if l's Lock was released or forgotten.
+func (l *heldLease) wrappedLock() *locker.Lock {
+	mu := &l.tenure.line.cohort.mu
+	mu.Lock()
+	defer mu.Unlock()
 	if l.released {
 		return nil
 	}
-	switch kind {
-	case lease.OpRenew, lease.OpNote, lease.OpRelease:
-	default:
-		t.noHandOver = true
+	return l.tenure.lock
+}
+
+// endHandOvers is wrappedLock for an operation that changes the hold or names it to others: the
+// hold is not handed over any more.
+func (l *heldLease) endHandOvers() *locker.Lock {
+	mu := &l.tenure.line.cohort.mu
+	mu.Lock()
+	defer mu.Unlock()
+	if l.released {
+		return nil
 	}
-	return t.lock
+	l.tenure.noHandOver = true
+	return l.tenure.lock
 }
 
 // release hands the hold over, or sends the release.
@@ -112,10 +124,10 @@ func (l *heldLease) handOver(ctx context.Context) bool {
 // Unwrap returns the Lease of the wrapped Locker's Lock.
 func (l *heldLease) Unwrap() lease.Lease { return l.tenure.hold.Lease() }
 
-// Token implements lease.Tokened. The hold is not handed over any more: a process with the token may
-// resume it. After its Lock was released, the token is random and names no hold.
+// Token implements lease.Tokened. It ends the hand-overs: a process with the token may resume the
+// hold. After l's Lock was released, the token is random and names no hold.
 func (l *heldLease) Token() string {
-	lock := l.lockFor(lease.OpUndo)
+	lock := l.endHandOvers()
 	if lock == nil {
 		return lease.NewToken()
 	}

@@ -51,7 +51,7 @@ type heir struct {
 
 // enter adds an heir for a request. It returns nil if the lock cannot be handed over to the request.
 func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
-	over := ctx.Err() != nil || req.Validate() != nil // the wrapped Locker reports it
+	refused := ctx.Err() != nil || req.Validate() != nil // by the wrapped Locker
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, wants := c.lines[req.Name], terms{req.TTL, req.Fenced}
@@ -65,7 +65,7 @@ func (c *cohort) enter(ctx context.Context, req locker.Request) *heir {
 		c.lines[req.Name] = &made.line
 		return &made.heir
 	}
-	if over || c.closing || !l.terms.serve(wants) {
+	if refused || c.closing || !l.terms.serve(wants) {
 		return nil
 	}
 	h := &heir{line: l, terms: wants, ready: make(chan struct{}), queued: l.size}
@@ -103,12 +103,12 @@ func (c *cohort) leave(h *heir) {
 	c.mu.Unlock()
 }
 
-// giveUp removes h if its time is over, and returns the holder in this process, or nil. If the lock was
-// handed over to h, h stays and gets it.
-func (c *cohort) giveUp(h *heir, over bool) (held *locker.ContentionError, gaveUp bool) {
+// giveUp removes h if its ctx has ended, and returns the holder in this process, or nil. If the
+// lock was handed over to h meanwhile, h stays and gets it.
+func (c *cohort) giveUp(h *heir, ctxEnded bool) (held *locker.ContentionError, gaveUp bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !over || h.tenure != nil {
+	if !ctxEnded || h.tenure != nil {
 		return nil, false
 	}
 	if h.inLine {

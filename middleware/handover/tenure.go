@@ -99,7 +99,8 @@ func (t *tenure) handOn(from lease.Hold, now time.Time) handOnResult {
 	return handed
 }
 
-// mayHandOver reports whether t may be handed over at now.
+// mayHandOver reports whether t may be handed over at now. mu is held. The Err of the wrapped
+// Locker's Lock calls no callback in this goroutine that could lock mu: see lockState.unlock.
 func (t *tenure) mayHandOver(now time.Time) bool {
 	if t.noHandOver || t.ended || t.line.cohort.closing || !now.Before(t.until) {
 		return false
@@ -239,9 +240,9 @@ func (t *tenure) lost(context.Context, locktrace.LostInfo) {
 	}
 }
 
-// renewed reports a renewal of the wrapped Locker's Lock, such as a watchdog's, to the holder's Lock,
-// unless skipsRenewal. It also releases the hold of an ended holder, and gives a
-// forgotten one up.
+// renewed reports a renewal of the wrapped Locker's Lock, such as a watchdog's, to the holder's
+// Lock, unless skipsRenewal. It releases the hold of a holder that has ended, and gives up the hold
+// of a forgotten one.
 func (t *tenure) renewed(_ context.Context, info locktrace.RenewedInfo) {
 	t.line.cohort.mu.Lock()
 	holder := t.holder
