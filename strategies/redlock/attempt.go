@@ -44,7 +44,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	req.Note = cmp.Or(req.Note, note)
 	a := l.newAttempt(ctx, req, tokens)
 	a.start(ctx)
-	timer := time.NewTimer(a.timeout)
+	timer := time.NewTimer(a.attemptTimeout())
 	defer timer.Stop()
 	grant, err := a.await(ctx, timer)
 	a.report(ctx, req, err)
@@ -75,9 +75,9 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 	req.Fenced = req.Fenced || given.Fence != 0
 	req.NoWait, req.MaxWait = true, req.TTL // a node resolves its commands beyond the attempt
 	a := &quorumAttempt{
-		heldLock: heldLock{turn: make(turn, 1), quorumState: quorumState{
-			Locker: l, ctx: uncancelled(asQuorum(attemptsOnly(ctx))), req: req, owner: cmp.Or(req.Owner, given.Owner),
-			timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode, note: req.Note, slots: make([]slot, len(l.nodes)),
+		heldLock: heldLock{turn: make(turn, 1), note: req.Note, quorumState: quorumState{
+			Locker: l, ctx: uncancelled(asQuorum(attemptsOnly(ctx))), req: req,
+			mode: req.Mode, slots: make([]slot, len(l.nodes)),
 		}},
 		tokens: tokens, fresh: fresh, decided: make(chan struct{}),
 	}
@@ -129,7 +129,7 @@ func (a *quorumAttempt) start(caller context.Context) {
 		bound := driver.Bound(a.ctx, a.req.TTL)
 		ctx, a.stop = bound, bound.Stop
 	}
-	a.short = answering(a.nodes, a.timeout) < a.quorum
+	a.short = answering(a.nodes, a.attemptTimeout()) < a.quorum
 	a.mu.Lock()
 	defer a.unlock()
 	for i := range a.slots {
@@ -165,7 +165,7 @@ func (a *quorumAttempt) requestFor(s *slot) *locker.Request {
 // decided: on a busy machine unanswered calls may merely be late.
 func (a *quorumAttempt) mayAsk(ctx context.Context, s *slot) bool {
 	for {
-		returned, ok := s.node.beginAcquire(ctx, a.timeout, a.short)
+		returned, ok := s.node.beginAcquire(ctx, a.attemptTimeout(), a.short)
 		switch {
 		case ok:
 			return true
@@ -223,14 +223,14 @@ func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.Gra
 	case <-a.decided:
 	case <-timer.C:
 		a.giveUp()
-		timer.Reset(a.timeout)
+		timer.Reset(a.attemptTimeout())
 	case <-ctx.Done():
 		a.abandon(locker.ContextErr(ctx))
 	}
 	a.mu.Lock()
 	defer a.unlock()
 	return lease.Grant{
-		Name: a.req.Name, Owner: a.owner, Mode: a.req.Mode, TTL: a.req.TTL, Deadline: a.deadline, Fence: a.fence,
+		Name: a.req.Name, Owner: a.owner(), Mode: a.req.Mode, TTL: a.req.TTL, Deadline: a.deadline, Fence: a.fence,
 		MinHold: a.req.MinHold,
 	}, a.err
 }
@@ -246,7 +246,7 @@ func (a *quorumAttempt) awaitCleanUp(ctx context.Context, timer *time.Timer) {
 			return
 		case <-ctxEnds:
 			ctxEnds = nil
-			timer.Reset(asLongAgain(time.Since(a.began), a.timeout))
+			timer.Reset(asLongAgain(time.Since(a.began), a.attemptTimeout()))
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (h *heldLock) downgrade(ctx context.Context) (lease.Term, error) {
 	before := h.mode
 	h.mode = locker.Shared
 	h.unlock()
-	answers, err := h.each(ctx, h.timeout, converting(locker.Shared))
+	answers, err := h.each(ctx, h.attemptTimeout(), converting(locker.Shared))
 	if answers.done >= h.quorum {
 		return h.term(), nil
 	}
@@ -63,12 +63,12 @@ func (h *heldLock) revertMode(mode locker.Mode) bool {
 // upgrade needs a quorum known to be exclusive until the Deadline, with one fencing token.
 // Otherwise it makes upgraded node locks, and those of unknown mode, shared again.
 func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
-	end := time.Now().Add(h.timeout) // of all steps
+	end := time.Now().Add(h.attemptTimeout()) // of all steps
 	h.mu.Lock()
 	deadline, already := h.deadline, h.mode == locker.Exclusive // the node locks are to last until then
 	h.upgrading = !already
 	h.unlock()
-	answers, err := h.each(ctx, h.timeout, converting(locker.Exclusive))
+	answers, err := h.each(ctx, h.attemptTimeout(), converting(locker.Exclusive))
 	if already {
 		if answers.done < h.quorum {
 			return lease.Term{}, h.missed(answers, err)

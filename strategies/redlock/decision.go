@@ -59,7 +59,7 @@ func (a *quorumAttempt) miss(final bool) {
 	case !mayChange || final:
 		a.fail(err)
 	case a.grace == nil:
-		a.grace = time.AfterFunc(asLongAgain(time.Since(a.began), a.timeout), a.giveUp)
+		a.grace = time.AfterFunc(asLongAgain(time.Since(a.began), a.attemptTimeout()), a.giveUp)
 	}
 }
 
@@ -91,7 +91,7 @@ func (a *quorumAttempt) sameServerError() error {
 	if !a.fresh {
 		return nil
 	}
-	i, j, found := sameServer(a.view().nodes, a.owner)
+	i, j, found := sameServer(a.view().nodes, a.owner())
 	if !found {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (a *quorumAttempt) giveUp() {
 	}
 	for i := range a.slots {
 		if s := &a.slots[i]; s.asking {
-			s.node.checkSilence(a.ctx, a.timeout)
+			s.node.checkSilence(a.ctx, a.attemptTimeout())
 		}
 	}
 	a.miss(true)
@@ -150,8 +150,7 @@ func (a *quorumAttempt) hasSent() bool {
 
 // fail ends the attempt with err, and releases its node locks. The mutex is held.
 func (a *quorumAttempt) fail(err error) {
-	a.phase, a.err, a.cleanedUp = over, err, make(chan struct{})
-	a.quiet = true // nobody is woken, and a resume is undone
+	a.phase, a.err, a.cleanedUp = undone, err, make(chan struct{})
 	for i := range a.slots {
 		if s := &a.slots[i]; s.held != nil {
 			a.undo(s)

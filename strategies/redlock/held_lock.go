@@ -16,7 +16,11 @@ type heldLock struct {
 	quorumState
 	attempt *quorumAttempt
 	turn    turn
-	renewed time.Time // when the last renewal began; zero: it failed or is in flight. The mutex guards it
+
+	// The mutex guards these.
+	renewed   time.Time // when the last renewal began; zero: it failed or is in flight
+	note      string    // as it is now; at first req's
+	keepUntil time.Time // until when releases of node locks leave the name taken; zero: they do not
 }
 
 // attach gives the heldLock its Lock, and returns it.
@@ -100,8 +104,8 @@ func (h *heldLock) release(ctx context.Context, keep time.Time) error {
 		h.releaseEnded(&h.slots[i], err)
 		return err
 	})
-	patience := cmp.Or(h.cfg.ReleaseTimeout, 2*h.timeout)
-	_ = op.wait(ctx, patience, min(patience, h.timeout)) // a release goes on without its ctx
+	patience := cmp.Or(h.cfg.ReleaseTimeout, 2*h.attemptTimeout())
+	_ = op.wait(ctx, patience, min(patience, h.attemptTimeout())) // a release goes on without its ctx
 	if op.reached() {
 		return nil
 	}
@@ -112,7 +116,7 @@ func (h *heldLock) release(ctx context.Context, keep time.Time) error {
 func (h *heldLock) beginRelease(keep time.Time) (op *operation, held []*locker.Lock) {
 	h.mu.Lock()
 	defer h.unlock()
-	h.phase, h.keepUntil = over, keep
+	h.phase, h.keepUntil = released, keep
 	h.watchLoss()
 	op, held = newOperation(len(h.slots), h.quorum), make([]*locker.Lock, len(h.slots))
 	for i := range h.slots {

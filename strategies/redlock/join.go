@@ -42,10 +42,10 @@ func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, 
 	var lock *locker.Lock
 	err := errStalled
 	if mayAsk() {
-		lock, err = s.node.acquire(ctx, *req, h.timeout)
+		lock, err = s.node.acquire(ctx, *req, h.attemptTimeout())
 	}
 	if mayHaveRefused(left, err) && h.awaitLeftovers(left, req.TTL) && ctx.Err() == nil && mayAsk() {
-		lock, err = s.node.acquire(ctx, *req, h.timeout) // the leftovers have ended
+		lock, err = s.node.acquire(ctx, *req, h.attemptTimeout()) // the leftovers have ended
 	}
 	return newNodeLock(h, s, req, lock, acquisition, err)
 }
@@ -64,7 +64,7 @@ func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool) {
 		h.fixFence()
 	case err == nil:
 		s.ending = true
-		p.quiet.Store(h.quiet)
+		p.quiet.Store(h.phase == undone)
 	}
 	h.attempt.tryDecide()
 	h.watchLoss()
@@ -81,7 +81,7 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 	}
 	req := h.req
 	req.Note = h.note
-	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.leaseToAsk(ttl)
+	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner(), h.mode, h.leaseToAsk(ttl)
 	req.MinHold = 0 // the quorum's counts
 	for i := range h.slots {
 		s := &h.slots[i]
@@ -98,7 +98,7 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 			ctx, stop := h.untilDeadline()
 			defer stop()
 			h.ask(ctx, s, &req, func() bool {
-				_, ok := s.node.beginAcquire(ctx, h.timeout, h.attempt.short)
+				_, ok := s.node.beginAcquire(ctx, h.attemptTimeout(), h.attempt.short)
 				return ok
 			})
 		}()

@@ -55,7 +55,7 @@ func (s *quorumState) leftoversAt(i int) (all []leftover) {
 		}
 		e.mu.Lock()
 		if ends := e.slots[i].callEnds(); ends != nil {
-			all = append(all, leftover{e.owner, !e.quiet, ends})
+			all = append(all, leftover{e.owner(), e.phase == released, ends})
 		}
 		e.unlock()
 	}
@@ -81,9 +81,8 @@ func (s *quorumState) becomeLeftover() {
 		close(s.ended)
 		s.ended = nil
 	}
-	if !s.isLeftover && s.hasCalls() {
+	if s.hasCalls() {
 		s.leftovers.add(s)
-		s.isLeftover = true
 	}
 }
 
@@ -93,9 +92,8 @@ func (s *quorumState) callEnded(at *slot) {
 		close(at.idle)
 		at.idle = nil
 	}
-	if s.isLeftover && !s.hasCalls() {
+	if (s.phase == undone || s.phase == released) && !s.hasCalls() {
 		s.leftovers.remove(s)
-		s.isLeftover = false
 	}
 }
 

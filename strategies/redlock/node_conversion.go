@@ -125,7 +125,7 @@ func (p *nodeLock) adoptMode() error {
 	if shared || fits {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(h.ctx, h.timeout)
+	ctx, stop := context.WithTimeout(h.ctx, h.attemptTimeout())
 	defer stop()
 	err := p.convertAlone(locker.Exclusive, ctx.Done())
 	if errors.Is(err, errOvertaken) {

@@ -73,8 +73,8 @@ func newNodeLock(
 
 // Do implements lease.Lease.
 func (p *nodeLock) Do(ctx context.Context, op lease.Op) (term lease.Term, err error) {
-	p.slot.node.beginCall(ctx, p.of.timeout)
-	defer p.slot.node.endCall(ctx, &err, p.of.timeout)
+	p.slot.node.beginCall(ctx, p.of.attemptTimeout())
+	defer p.slot.node.endCall(ctx, &err, p.of.attemptTimeout())
 	if op.Kind == lease.OpRelease && p.quiet.Load() {
 		term, err := p.Lease.Do(ctx, lease.Op{Kind: lease.OpUndo})
 		if p.resumed || !errors.Is(err, errors.ErrUnsupported) {

@@ -15,7 +15,7 @@ func (h *heldLock) setNote(ctx context.Context, note string) (lease.Term, error)
 		return lease.Term{}, err
 	}
 	defer h.turn.pass()
-	answers, err := h.each(ctx, h.timeout, func(p *nodeLock, _ *operation) error { return p.setNote(note) })
+	answers, err := h.each(ctx, h.attemptTimeout(), func(p *nodeLock, _ *operation) error { return p.setNote(note) })
 	if answers.unsupported() {
 		return lease.Term{}, h.missed(answers, err)
 	}
@@ -34,7 +34,7 @@ func (h *heldLock) setNote(ctx context.Context, note string) (lease.Term, error)
 // setNote changes the note at the node.
 func (p *nodeLock) setNote(note string) error {
 	h := p.of
-	ctx, cancel := context.WithTimeout(h.ctx, h.timeout)
+	ctx, cancel := context.WithTimeout(h.ctx, h.attemptTimeout())
 	defer cancel()
 	err := p.lock.SetNote(ctx, note)
 	h.mu.Lock()

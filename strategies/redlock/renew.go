@@ -20,7 +20,7 @@ func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, er
 	began, toAsk := time.Now(), h.leaseToAsk(ttl)
 	h.renewed = time.Time{}
 	h.unlock()
-	answers, err := h.each(ctx, h.timeout,
+	answers, err := h.each(ctx, h.attemptTimeout(),
 		func(p *nodeLock, op *operation) error { return p.renew(toAsk, began, op.left) })
 	renewed := answers.done >= h.quorum
 	if renewed && h.moveDeadline(began, ttl) {
@@ -71,7 +71,7 @@ func (h *heldLock) clearExpired(began time.Time) {
 		return
 	}
 	for i := range h.slots {
-		if s := &h.slots[i]; began.Sub(s.expired) >= h.timeout {
+		if s := &h.slots[i]; began.Sub(s.expired) >= h.attemptTimeout() {
 			s.expired = time.Time{}
 		}
 	}

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ const (
 	gathering phase = iota // the nodes are being asked
 	holding                // the quorum was reached
 	lost                   // the quorum has certainly ended; Release releases the rest
-	over                   // the attempt failed, or the lock was released
+	undone                 // the attempt failed: node locks are released without waking anybody
+	released               // the lock was released
 )
 
 // quorumState is the state of an attempt or its lock: the slots, and the values that decide whether
@@ -32,17 +34,15 @@ type quorumState struct {
 	// ctx has the values of the acquire's ctx, for work that outlasts its caller. It never ends.
 	ctx        context.Context //nolint:containedctx // as above
 	req        locker.Request  // the request to the nodes
-	owner      string
-	timeout    time.Duration // AttemptTimeout
 	began      time.Time
 	fenceKnown chan struct{} // closed once the fencing token is known, or the attempt failed; nil: not fenced
 
+	// Lock mu with mu.Lock, and unlock it with unlock alone: unlock also ends the Lock if a step under
+	// the mutex has set unreportedLoss.
 	mu             sync.Mutex
 	phase          phase
 	slots          []slot        // by node
-	quiet          bool          // late node locks are released without waking anybody
-	isLeftover     bool          // it is among the Locker's leftovers
-	ended          chan struct{} // closed when phase becomes over; nil: nobody waits
+	ended          chan struct{} // closed when phase becomes undone or released; nil: nobody waits
 	mode           locker.Mode
 	upgrading      bool // the mode is being changed to exclusive
 	fence          int64
@@ -51,9 +51,13 @@ type quorumState struct {
 	alarm          *time.Timer // runs if the quorum ends before deadline
 	viewed         quorumView  // the result of view; reused: an acquire with its release makes twenty
 	unreportedLoss error       // unlock ends the Lock with it
-	keepUntil      time.Time   // until when releases of node locks leave the name taken; zero: they do not
-	note           string      // as it is now; at first req's
 }
+
+// attemptTimeout returns the AttemptTimeout.
+func (s *quorumState) attemptTimeout() time.Duration { return s.cfg.attemptTimeout(s.req.TTL) }
+
+// owner returns the owner of the node locks.
+func (s *quorumState) owner() string { return cmp.Or(s.req.Owner, s.req.Resume.Owner()) }
 
 // unlock unlocks the mutex, and then ends the Lock after an unreported loss: ending it runs
 // callbacks.
@@ -73,7 +77,7 @@ func (s *quorumState) view() *quorumView {
 	v := &s.viewed
 	if v.nodes == nil {
 		v.nodes = make([]nodeView, len(s.slots))
-		v.needed, v.fenced, v.timeout = s.quorum, s.fenceKnown != nil, s.timeout
+		v.needed, v.fenced, v.timeout = s.quorum, s.fenceKnown != nil, s.attemptTimeout()
 	}
 	v.mode, v.fence, v.now = s.mode, s.fence, time.Now()
 	for i := range s.slots {
@@ -252,7 +256,7 @@ func (s *quorumState) each(
 	answers := s.answersTo(op)
 	for _, e := range answers.failed {
 		if e.Err == errUnanswered { //nolint:errorlint // set by this package itself
-			s.nodes[e.Node].checkSilence(s.ctx, s.timeout)
+			s.nodes[e.Node].checkSilence(s.ctx, s.attemptTimeout())
 		}
 	}
 	return answers, err
@@ -292,7 +296,7 @@ func (s *quorumState) missed(answers *nodeAnswers, ctxErr error) error {
 	switch {
 	case s.isLost():
 		return s.lossError()
-	case s.phase == over:
+	case s.phase == released:
 		return locker.ErrReleased
 	case ctxErr != nil:
 		return fmt.Errorf("%w: %w", ctxErr, err)
