@@ -120,7 +120,7 @@ Renew(c) ==
 
 \* c no longer relies on the lock. It compares and deletes, or undoes its resume. While a send of its
 \* acquire is unanswered, it goes on until that can no longer be executed.
-\* Code: strategies/keylock/release.go:end, strategies/keylock/release.go:abort,
+\* Code: strategies/keylock/release.go:end, strategies/keylock/release.go:undoOp,
 \* strategies/keylock/internal/resolve/cleanup.go:CleanUp
 Ends(c) == IF old[c] = None \/ M("sametoken") THEN "del" ELSE "undo"
 Repeats(c, s) == IF Unanswered(c) \/ s = "asks" THEN (IF M("onecleanup") THEN 0 ELSE Late + 1) ELSE 0
@@ -178,7 +178,7 @@ Break ==
 Until(age, d) == TTL - Margin + d - age
 
 \* A reply arrives. Code: strategies/keylock/acquire.go:read, strategies/keylock/acquire.go:confirm,
-\* strategies/keylock/acquire.go:late, strategies/keylock/hold.go:extend
+\* strategies/keylock/acquire.go:checkDeadline, strategies/keylock/hold.go:extend
 Receive(r) ==
   LET c == r.by
       age == CASE r.res = "granted" -> 0      \* no send of ours: it counts from what we know

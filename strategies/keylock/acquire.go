@@ -21,9 +21,9 @@ type keyAttempt struct {
 	waiter   waiter
 	answered *scriptCall // the last call of a script; nil if SET NX was answered
 
-	won   time.Time // start of the lease: when its command was sent
-	own   bool      // an earlier send made the hold
-	fence int64
+	byEarlierSend bool      // not the last send made the hold
+	leaseStart    time.Time // when the send that made the hold began
+	fence         int64
 }
 
 // newAttempt prepares an attempt for a checked request.
@@ -71,15 +71,15 @@ func (a *keyAttempt) run(ctx context.Context) error {
 	}
 	if err == nil {
 		if err = a.confirm(ctx); err != nil {
-			a.giveBack(a.acquired, a.abort())
+			a.cleanUpKnown(a.acquired, a.undoOp())
 		}
 		return err
 	}
 	switch {
 	case driver.Interrupted(err), errors.Is(err, errMalformed):
-		a.giveBack(a.acquired, a.abort()) // half of the hold may be there, even without an end of its lease
+		a.cleanUpKnown(a.acquired, a.undoOp()) // half of the hold may be there, even without an end of its lease
 	case !a.unanswered.Settled():
-		a.cleanUp(a.unanswered, a.acquired, a.abort())
+		a.cleanUp(a.unanswered, a.acquired, a.undoOp())
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (a *keyAttempt) read(reply driver.Reply) error {
 		}
 		a.conversions.Store(conversions)
 	}
-	if a.own = status == replyAlready; a.own {
+	if a.byEarlierSend = status == replyAlready; a.byEarlierSend {
 		a.unanswered.Executed()
 	}
 	return nil
@@ -177,28 +177,29 @@ func (a *keyAttempt) refused(reply driver.Reply) error {
 	return fmt.Errorf("%w; one attempt was made, middleware/retry waits", err)
 }
 
-// confirm returns an error unless the lease lasts and enough replicas acknowledged it.
+// confirm sets the Deadline. It returns an error if that has passed, or if too few replicas have
+// acknowledged the hold.
 func (a *keyAttempt) confirm(ctx context.Context) error {
-	if a.won = a.sends.Last; a.own {
-		a.won = a.sends.First
+	if a.leaseStart = a.sends.Last; a.byEarlierSend {
+		a.leaseStart = a.sends.First
 	}
-	a.deadline = deadlineOf(a.won, a.ttl)
-	if err := a.late(); err != nil || a.l.cfg.MinReplicas == 0 {
+	a.deadline = deadlineOf(a.leaseStart, a.ttl)
+	if err := a.checkDeadline(); err != nil || a.l.cfg.MinReplicas == 0 {
 		return err
 	}
-	if err := a.acknowledged(ctx, a.answered, a.own); err != nil {
+	if err := a.acknowledged(ctx, a.answered, a.byEarlierSend); err != nil {
 		return err
 	}
-	return a.late()
+	return a.checkDeadline()
 }
 
-// late returns an error if the lease has ended.
-func (a *keyAttempt) late() error {
+// checkDeadline returns an error if the Deadline has passed.
+func (a *keyAttempt) checkDeadline() error {
 	if time.Now().Before(a.deadline) {
 		return nil
 	}
 	return fmt.Errorf("%w: the answer came %v after the send, past the lease; the attempt was undone",
-		locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
+		locker.ErrLost, time.Since(a.leaseStart).Round(time.Millisecond))
 }
 
 // describe adds the server to a transient error without an answer about the lock, and the key to
@@ -221,6 +222,6 @@ func (a *keyAttempt) undoIfClosing(err error) error {
 	if err != nil || a.sends.UntilClose.Err() == nil {
 		return err
 	}
-	a.giveBack(a.acquired, a.abort())
+	a.cleanUpKnown(a.acquired, a.undoOp())
 	return driver.ErrClosed
 }

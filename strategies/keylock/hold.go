@@ -26,7 +26,7 @@ type keyHold struct {
 	replaced     string // the value before a resume; "": the hold was acquired
 	ttl, timeout time.Duration
 	unanswered   *resolve.Unanswered // sends of the acquire; they may still be executed
-	openUntil    time.Time           // until when they may be
+	openUntil    time.Time           // no send of the acquire is executed later
 	conversions  atomic.Int64        // the number of the last conversion
 
 	mu       sync.Mutex

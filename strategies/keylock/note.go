@@ -15,7 +15,7 @@ import (
 // change is a change of the note with a yet unknown outcome.
 type change struct {
 	value, note string
-	open        bool // a call of it has an unknown outcome; the turn guards it
+	unknown     bool // a call of it has an unknown outcome; the turn guards it
 }
 
 // values returns the value of the hold, and the pending change; nil: none.
@@ -107,10 +107,10 @@ func (h *keyHold) sendChange(ctx context.Context) error {
 	if err == nil {
 		h.value = c.value
 	}
-	if err == nil || errors.Is(err, locker.ErrLost) || !errors.Is(err, locker.ErrUnknownOutcome) && !c.open {
+	if err == nil || errors.Is(err, locker.ErrLost) || !errors.Is(err, locker.ErrUnknownOutcome) && !c.unknown {
 		h.change = nil
 	} else {
-		c.open = true
+		c.unknown = true
 	}
 	h.mu.Unlock()
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// abort returns the operation to undo a failed attempt: a resume, or an acquire. The release of an
-// acquire wakes waiters.
-func (h *keyHold) abort() lease.Op {
+// undoOp returns the operation that undoes a failed attempt. An acquire is released: others may wait
+// for it by now.
+func (h *keyHold) undoOp() lease.Op {
 	if h.resumes() {
 		return lease.Op{Kind: lease.OpUndo}
 	}
@@ -34,7 +34,7 @@ func (h *keyHold) end(ctx context.Context, value string, op lease.Op) (others le
 	}
 	err = lostIfOtherType(err)
 	if err != nil && !errors.Is(err, locker.ErrLost) {
-		h.giveBack(value, op)
+		h.cleanUpKnown(value, op)
 		return lease.OthersUnknown, err
 	}
 	if h.unanswered.RemovedSince(mark); !h.unanswered.Settled() {
@@ -96,8 +96,8 @@ func uncancelled(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// giveBack ends, in the background, a hold that exists or existed.
-func (h *keyHold) giveBack(value string, op lease.Op) {
+// cleanUpKnown ends, in the background, a hold that is known to exist or to have existed.
+func (h *keyHold) cleanUpKnown(value string, op lease.Op) {
 	sends := h.unanswered
 	if sends == nil || !time.Now().Before(h.openUntil) {
 		sends = new(resolve.Unanswered)
@@ -107,7 +107,7 @@ func (h *keyHold) giveBack(value string, op lease.Op) {
 	h.cleanUp(sends, value, op)
 }
 
-// cleanUp ends, in the background, a possible hold, also one of a later execution of sends.
+// cleanUp ends, in the background, a possible hold. sends may still create it.
 func (h *keyHold) cleanUp(sends *resolve.Unanswered, value string, op lease.Op) {
 	call := h.endCall(value, op)
 	resolve.CleanUp(h.l.drv, resolve.Residue{

@@ -20,6 +20,9 @@ if type(held) == 'table' then
   return held
 end
 if leaves and KEYS[2] then
+  -- The place goes even if the hold is not ours: a caller that only leaves the queue sends a value of
+  -- no hold, and a release that is sent again finds the hold gone. Otherwise wake would choose this
+  -- place below, send it nothing, and wake nobody else.
   remove_waiter(KEYS[2], own)
 end
 local ours = held == ARGV[1]

@@ -44,8 +44,8 @@ type cleaner struct {
 	budget  budget
 
 	known       residueQueue // of holds known to be there
-	first       residueQueue // of first tries
-	again       residueQueue // of tries within the budget
+	firstTries  residueQueue
+	repeats     residueQueue // of tries within the budget
 	silent      residueQueue // of residues whose last try got no answer
 	failedKnown residueQueue // of holds known to be there, after a failed try
 
@@ -57,7 +57,7 @@ func newCleaner(drv driver.Driver) *cleaner {
 	c := &cleaner{drv: drv, wake: make(chan struct{}, 1)}
 	c.lanes = [...]lane{
 		{queues: []*residueQueue{&c.known}, maxStalled: maxStalled},
-		{queues: []*residueQueue{&c.first, &c.again}, maxStalled: maxStalled},
+		{queues: []*residueQueue{&c.firstTries, &c.repeats}, maxStalled: maxStalled},
 		{queues: []*residueQueue{&c.failedKnown, &c.silent}},
 	}
 	return c
@@ -210,7 +210,7 @@ func (c *cleaner) add(r *residue) {
 // evict drops a residue that was tried before, if there is one. A hold known to be there is the
 // last choice, and only after a failed try. The mutex is held.
 func (c *cleaner) evict() {
-	for _, q := range [...]*residueQueue{&c.again, &c.silent, &c.failedKnown} {
+	for _, q := range [...]*residueQueue{&c.repeats, &c.silent, &c.failedKnown} {
 		if q.Len() > 0 {
 			c.drop((*q)[q.Len()-1]) // a leaf of the heap
 			return
@@ -229,9 +229,9 @@ func (c *cleaner) put(r *residue) {
 	case known:
 		c.known.put(r)
 	case r.cost() == 0:
-		c.first.put(r)
+		c.firstTries.put(r)
 	default:
-		c.again.put(r)
+		c.repeats.put(r)
 	}
 }
 
@@ -269,7 +269,7 @@ func (c *cleaner) beginFinalTries() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
-	for _, q := range [...]*residueQueue{&c.known, &c.first, &c.again, &c.silent, &c.failedKnown} {
+	for _, q := range [...]*residueQueue{&c.known, &c.firstTries, &c.repeats, &c.silent, &c.failedKnown} {
 		for _, r := range *q {
 			r.finalTries, r.due = 1, r.began // their order stays
 		}
