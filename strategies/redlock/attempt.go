@@ -17,11 +17,11 @@ import (
 // the heldLock; late node locks join it.
 type quorumAttempt struct {
 	heldLock
-	tokens  []string      // of the hold to resume, by node; nil: acquire
-	fresh   bool          // the owner is random, of this attempt alone
-	short   bool          // too many nodes have unanswered calls for a quorum of the others
-	stop    func()        // ends the ctx of the calls
-	decided chan struct{} // closed at the end of gathering
+	tokens    []string      // of the hold to resume, by node; nil: acquire
+	fresh     bool          // the owner is random, of this attempt alone
+	needsBusy bool          // a quorum needs nodes with too many unanswered calls
+	stop      func()        // ends the ctx of the calls
+	decided   chan struct{} // closed at the end of gathering
 
 	// The mutex guards these.
 	err        error       // why the attempt failed
@@ -129,7 +129,7 @@ func (a *quorumAttempt) start(caller context.Context) {
 		bound := driver.Bound(a.ctx, a.req.TTL)
 		ctx, a.stop = bound, bound.Stop
 	}
-	a.short = answering(a.nodes, a.attemptTimeout()) < a.quorum
+	a.needsBusy = answering(a.nodes, a.attemptTimeout()) < a.quorum
 	a.mu.Lock()
 	defer a.unlock()
 	for i := range a.slots {
@@ -165,11 +165,11 @@ func (a *quorumAttempt) requestFor(s *slot) *locker.Request {
 // decided: on a busy machine unanswered calls may merely be late.
 func (a *quorumAttempt) mayAsk(ctx context.Context, s *slot) bool {
 	for {
-		returned, ok := s.node.beginAcquire(ctx, a.attemptTimeout(), a.short)
+		returned, ok := s.node.beginAcquire(ctx, a.attemptTimeout(), a.needsBusy)
 		switch {
 		case ok:
 			return true
-		case !a.short && a.skipNode():
+		case !a.needsBusy && a.skipNode():
 			return false
 		}
 		a.setQueued(s, true)

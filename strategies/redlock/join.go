@@ -73,8 +73,8 @@ func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool) {
 }
 
 // restore asks the nodes without a node lock, in the background, while the quorum holds. Nodes
-// marked expired are left out. If no renewal has succeeded, nodes marked takenOver are too, and
-// none is given the benefit of the doubt. The mutex is held.
+// marked expired are left out. If no renewal has succeeded, nodes marked takenOver are left out
+// too, and no node counts before its answer. The mutex is held.
 func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 	if h.upgrading || !h.beforeDeadline() {
 		return
@@ -98,7 +98,7 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 			ctx, stop := h.untilDeadline()
 			defer stop()
 			h.ask(ctx, s, &req, func() bool {
-				_, ok := s.node.beginAcquire(ctx, h.attemptTimeout(), h.attempt.short)
+				_, ok := s.node.beginAcquire(ctx, h.attemptTimeout(), h.attempt.needsBusy)
 				return ok
 			})
 		}()

@@ -111,9 +111,9 @@ func (p *nodeLock) converted(before, to locker.Mode, err error) {
 	h.watchLoss()
 }
 
-// adoptMode changes the node lock to the lock's mode. If the lock is shared, the node lock counts
-// meanwhile, and is changed in the background. If it is exclusive, the node lock does not count
-// before.
+// adoptMode changes the node lock to the lock's mode. A node lock of a shared lock counts in either
+// mode: adoptMode changes it in the background. One of an exclusive lock counts once it is
+// exclusive.
 func (p *nodeLock) adoptMode() error {
 	h := p.of
 	h.mu.Lock()
@@ -135,8 +135,7 @@ func (p *nodeLock) adoptMode() error {
 }
 
 // ensureMode changes the node lock to the lock's mode in the background, unless a conversion is in
-// flight. For a shared lock it counts meanwhile. If it fails, the next renewal tries again. The
-// mutex is held.
+// flight. If the change fails, the next renewal tries again. The mutex is held.
 func (p *nodeLock) ensureMode() {
 	h := p.of
 	if h.phase != holding || h.upgrading || p.mode == h.mode || !p.isCurrent() || p.converting != nil {

@@ -19,7 +19,7 @@ type nodeView struct {
 
 	asking  bool      // an acquire is in flight
 	queued  bool      // the acquire waits for earlier calls of the node; nothing was sent
-	askedAt time.Time // when the last acquire was sent that mayCount takes for a success
+	askedAt time.Time // begin of the acquire, if the node may count before the answer; zero: it may not
 	err     error     // why there is no node lock, or why its counter was not raised
 
 	takenOver bool // the node answered that it does not hold the node lock named by a Handle
@@ -79,9 +79,9 @@ var never = time.Unix(1<<40, 0)
 // never. ok reports whether there is a quorum.
 func (v *quorumView) end() (end time.Time, ok bool) { return v.endWith(false) }
 
-// endWith is end. If doubt is set, nodes that may soon count do so for an AttemptTimeout from
-// askedAt.
-func (v *quorumView) endWith(doubt bool) (end time.Time, ok bool) {
+// endWith is end. If early is set, a node that may soon count does so from askedAt on, for an
+// AttemptTimeout.
+func (v *quorumView) endWith(early bool) (end time.Time, ok bool) {
 	var buf [9]time.Time
 	all := buf[:0]
 	for i := range v.nodes {
@@ -91,7 +91,7 @@ func (v *quorumView) endWith(doubt bool) (end time.Time, ok bool) {
 			all = append(all, never)
 		case v.counts(n):
 			all = append(all, n.deadline)
-		case doubt && v.mayCount(n):
+		case early && v.mayCount(n):
 			all = append(all, n.askedAt.Add(v.timeout))
 		}
 	}

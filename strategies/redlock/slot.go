@@ -14,7 +14,7 @@ type slot struct {
 
 	asking    bool          // an acquire is in flight
 	queued    bool          // the acquire waits for earlier calls of the node; nothing was sent
-	askedAt   time.Time     // when the last acquire with the benefit of the doubt was sent
+	askedAt   time.Time     // begin of the acquire, if the node may count before the answer; zero: it may not
 	unawaited bool          // nobody waits for the acquire; the node counts it
 	ending    bool          // a release is in flight, the attempt or lock being over
 	idle      chan struct{} // closed when no call is in flight any more; nil: nobody waits
