@@ -6,15 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// onClose calls f once a driver of the wrapped Locker is being closed, if the Locker is a
-// lease.Closing.
-func (r *retrier) onClose(f func()) (stop func() bool) {
-	if closing, ok := locker.As[lease.Closing](r.inner); ok {
-		return closing.OnClose(f)
-	}
-	return func() bool { return true }
-}
-
 // watchClose makes Close wake all queues.
 func (r *retrier) watchClose() {
 	r.queues.watch.Do(func() {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -146,7 +148,9 @@ func (a *acquisition) sleep(d time.Duration) {
 func (a *acquisition) sleepUntilClose(d time.Duration) {
 	ctx, cancel := context.WithTimeout(a.ctx, d)
 	defer cancel()
-	defer a.onClose(cancel)()
+	if closing, ok := locker.As[lease.Closing](a.inner); ok {
+		defer closing.OnClose(cancel)()
+	}
 	<-ctx.Done()
 }
 
