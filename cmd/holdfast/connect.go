@@ -151,8 +151,8 @@ func (cred credentials) dialer() net.Dialer {
 }
 
 // dialWhenUsed returns the dial function of rueidis and valkey-go. Their constructors open a
-// connection, and would wait for a silent server. For one server that connection fails at once:
-// they return a client even so.
+// connection, and would wait for a silent server. For one server dialWhenUsed makes that connection
+// fail at once; the constructors still return a client.
 func (cred credentials) dialWhenUsed() func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	var made atomic.Bool
 	return func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {

@@ -213,7 +213,7 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 	}
 
 	status, err := f.supervise(lock.Done(), lock.Err, signals, start{path, argv, environment(name, lock.Fence())})
-	if err != nil { // the command was not started: another may be
+	if err != nil { // the command was not started: another holder may start it
 		lock.DropMinHold()
 	}
 	err = errors.Join(err, f.release(lock, &status))

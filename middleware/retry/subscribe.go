@@ -24,10 +24,10 @@ type subscription struct {
 	failed    driver.Channel     // its Subscribe failed permanently
 }
 
-// subscribe makes w's queue subscribe to the channel in held, unless it has. Subscribe runs in a
-// goroutine of the queue: a server without an answer keeps nobody from polling. Once Subscribe
-// succeeds, the leaders try again. It begins at most once in subscribePause, even if the channel
-// changes.
+// subscribe makes w's queue subscribe to the channel in held, unless it is subscribed already.
+// Subscribe runs in a goroutine of the queue: a server without an answer keeps nobody from polling.
+// Once Subscribe succeeds, the leaders try again. It begins at most once in subscribePause, even if
+// the channel changes.
 func (w *waiter) subscribe(ctx context.Context, held *locker.ContentionError) {
 	if !held.Channel.IsZero() {
 		closeSub(w.beginSubscribing(ctx, held))

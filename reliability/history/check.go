@@ -229,8 +229,8 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 // beforeAnyLoss reports whether no server may have lost o's hold before o returned.
 func (o *op) beforeAnyLoss() bool { return o.lease != nil && !o.lease.mayBeLostAt(o.Return) }
 
-// late reports whether the loss was reported after the Deadline: then the client reports it,
-// whatever the server has.
+// late reports whether the loss was reported after the Deadline. The client then reports one even
+// if the server still has the hold.
 func (o *op) late() bool { return o.Outcome == Lost && o.Return >= o.lease.deadline }
 
 // explained reports whether the leftover of another call may be the cause of the answer.

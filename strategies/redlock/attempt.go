@@ -119,7 +119,7 @@ func attemptsOnly(ctx context.Context) context.Context {
 	return locktrace.With(locktrace.Without(ctx), parts)
 }
 
-// start asks all nodes. The calls end when the caller's ctx does.
+// start asks all nodes. The calls end with the caller's ctx.
 func (a *quorumAttempt) start(caller context.Context) {
 	a.began = time.Now()
 	var ctx context.Context
@@ -160,9 +160,9 @@ func (a *quorumAttempt) requestFor(s *slot) *locker.Request {
 	return &req
 }
 
-// mayAsk reports whether a node may be asked now, and counts the call if so. If the attempt cannot
-// do without the node, mayAsk waits for one of the node's calls to return, until the attempt is
-// decided: on a busy machine unanswered calls may merely be late.
+// mayAsk reports whether a node may be asked now. If it may, the call is counted. If the attempt
+// cannot do without the node, mayAsk waits for one of the node's calls to return, until the attempt
+// is decided: on a busy machine unanswered calls may merely be late.
 func (a *quorumAttempt) mayAsk(ctx context.Context, s *slot) bool {
 	for {
 		returned, ok := s.node.beginAcquire(ctx, a.attemptTimeout(), a.needsBusy)
@@ -183,7 +183,8 @@ func (a *quorumAttempt) mayAsk(ctx context.Context, s *slot) bool {
 	}
 }
 
-// skipNode reports whether the attempt can do without one more node, and counts it if so.
+// skipNode reports whether the attempt can do without one more node. If it can, the node is
+// counted.
 func (a *quorumAttempt) skipNode() bool {
 	a.mu.Lock()
 	defer a.unlock()

@@ -9,10 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// FindHolds implements locker.Breaker. If a quorum of the nodes agrees that the name is held, as
-// for Inspect, it finds the holds of every node that answers. The returned function ends them all
-// at once. It returns a [*QuorumError] if a quorum of the nodes fails, and ErrNotHeld if no node
-// ended a hold.
+// FindHolds implements locker.Breaker. If a quorum of the nodes agrees on a holder, as for Inspect,
+// it finds the holds of every node that answers. The returned function ends them all at once. It
+// returns a [*QuorumError] if a quorum of the nodes fails, and ErrNotHeld if no node ended a hold.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
 	if _, _, err := l.check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, nil, err

@@ -46,7 +46,7 @@ func (e *NodeError) Unwrap() error { return e.Err }
 // matches locker.ErrNotAcquired or locker.ErrNotHeld: those are answers.
 type QuorumError struct {
 	// Of is the number of nodes, and Needed the quorum. Done nodes succeeded. Refused nodes
-	// answered that another holds the lock, or that they no longer hold it.
+	// answered: another holds the lock, or they hold it no longer.
 	Done, Refused, Of, Needed int
 	// Nodes are the errors of nodes that failed, did not answer in time, or no longer held the lock
 	// because they had failed before.

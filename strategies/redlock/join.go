@@ -9,7 +9,7 @@ import (
 )
 
 // ask acquires at one node. The node lock joins the lock or, if the lock is not held by then, is
-// released. mayAsk reports whether the node may be asked now, and counts the call if so.
+// released. mayAsk reports whether the node may be asked now. If it may, mayAsk counts the call.
 func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, mayAsk func() bool) {
 	grantedUntil := time.Now().Add(req.TTL)
 	p, err := h.acquireAt(ctx, s, req, mayAsk)

@@ -22,8 +22,8 @@ type operation struct {
 	answered      chan struct{} // closed once all have answered; nil: nobody waits
 }
 
-// newOperation returns an operation that needed of n nodes are to do. Nodes not marked by expect do
-// not hold the lock.
+// newOperation returns an operation of n nodes, with needed for its quorum. Nodes not marked by
+// expect do not hold the lock.
 func newOperation(n, needed int) *operation {
 	o := &operation{
 		errs: make([]error, n), needed: needed,

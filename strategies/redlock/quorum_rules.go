@@ -39,7 +39,7 @@ type quorumView struct {
 	now     time.Time
 }
 
-// isLive reports whether a node lock has not expired, and is as exclusive as the lock is.
+// isLive reports whether a node lock has not expired and, for an exclusive lock, is exclusive.
 func (v *quorumView) isLive(n *nodeView) bool {
 	if !n.held || v.mode == locker.Exclusive && !n.exclusive {
 		return false

@@ -49,7 +49,7 @@ func (l ledger) answered(v Verdict) ledger {
 	return l
 }
 
-// executed records that an open send was executed, and that its hold is kept or was removed.
+// executed records the execution of an open send. Its hold is kept, or was removed.
 func (l ledger) executed() ledger {
 	if l.present > 0 {
 		l.present--

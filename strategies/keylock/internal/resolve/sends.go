@@ -40,8 +40,8 @@ type Sends struct {
 	N, Open int
 	// Unanswered tracks the open sends if there is a ReadLate; nil if there were none.
 	Unanswered *Unanswered
-	// First and Last are when the first and the last send began, FirstOpen when the first open one
-	// did.
+	// First, Last and FirstOpen are the begins of sends: of the first one, the last one, and the
+	// first one without a reply.
 	First, Last, FirstOpen time.Time
 }
 
@@ -50,7 +50,7 @@ type Sends struct {
 // after a Timeout without a send. send sends the command once, within its ctx, and returns the
 // driver's error. The command must be safe to resend.
 //
-// Neither s nor send escapes: a command is resolved without an allocation for either.
+// Neither s nor send escapes: a command is resolved without an allocation for them.
 //
 // The error is nil once a send was answered. If no send is open, it is the error of the last one.
 // Else it matches locker.ErrUnknownOutcome, the last error, and ctx's if ctx ended the resending.

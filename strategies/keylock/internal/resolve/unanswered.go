@@ -24,7 +24,7 @@ func (u *Unanswered) state() ledger {
 	return u.ledger
 }
 
-// Executed records that one of the sends was executed, and that its hold is kept.
+// Executed records the execution of one of the sends. Its hold is kept.
 func (u *Unanswered) Executed() {
 	if u != nil {
 		u.update(ledger.executed)
