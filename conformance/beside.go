@@ -324,10 +324,10 @@ func ownersHoldsHaveOneToken(t *caseT) {
 	high := first.Fence() + time.Hour.Microseconds()
 	for _, to := range []int64{high, first.Fence()} {
 		t.Do(fenceKey(name), "DEL", fenceKey(name)) // as an eviction may
-		term, err := bareLease(first).Do(t.Ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: to})
+		result, err := bareLease(first).Do(t.Ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: to})
 		t.OK(err, "raise the token without its counter")
-		if term.Fence != high {
-			t.Errorf("raised to %d, and then to %d, the token is %d", high, to, term.Fence)
+		if result.Fence != high {
+			t.Errorf("raised to %d, and then to %d, the token is %d", high, to, result.Fence)
 		}
 	}
 	locks = append(locks, same("after a raise", high))

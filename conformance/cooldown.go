@@ -73,10 +73,10 @@ type cooledLease struct {
 func (l cooledLease) Unwrap() lease.Lease { return l.Lease }
 
 // Do implements lease.Lease.
-func (l cooledLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	term, err := l.Lease.Do(ctx, op)
+func (l cooledLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
+	result, err := l.Lease.Do(ctx, op)
 	if op.Kind == lease.OpRelease || op.Kind == lease.OpUndo {
 		err = l.of.cool(err)
 	}
-	return term, err
+	return result, err
 }

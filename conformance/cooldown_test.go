@@ -35,7 +35,7 @@ type coolingLease struct{ lease.Lease }
 
 func (l coolingLease) Unwrap() lease.Lease { return l.Lease }
 
-func (l coolingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l coolingLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if end := time.Now().Add(coolDown); op.Kind == lease.OpRelease && op.KeepUntil.Before(end) {
 		op.KeepUntil = end
 	}

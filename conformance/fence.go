@@ -110,15 +110,15 @@ func tokenIsRaised(t *caseT) {
 		bare = inner
 		return inner
 	})
-	raise := func(to int64) (lease.Term, error) {
+	raise := func(to int64) (lease.Result, error) {
 		return bare.Do(t.Ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: to})
 	}
 	high := lock.Fence() + time.Hour.Microseconds()
 	for _, to := range []int64{high, high, lock.Fence()} { // up, again, and no way down
-		term, err := raise(to)
+		result, err := raise(to)
 		t.OK(err, "raise the token to %d", to)
-		if term.Fence != high || t.counter(name) != high {
-			t.Errorf("raised to %d, the token is %d, the counter %d; want %d", to, term.Fence, t.counter(name), high)
+		if result.Fence != high || t.counter(name) != high {
+			t.Errorf("raised to %d, the token is %d, the counter %d; want %d", to, result.Fence, t.counter(name), high)
 		}
 	}
 	t.OK(lock.Release(t.Ctx), "Release")

@@ -75,7 +75,7 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if req.Resume.Grant().MinHold > 0 {
+	if req.Resume.Info().MinHold > 0 {
 		return nil, errors.ErrUnsupported
 	}
 	owner := req.Owner
@@ -142,7 +142,7 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	}
 	until := h.deadline(won, h.ttl)
 	h.until.Store(&until)
-	g := lease.Grant{Name: req.Name, Owner: owner, Token: h.token, Mode: req.Mode, TTL: h.ttl, Deadline: until, Fence: fence, MinHold: req.MinHold}
+	g := lease.HoldInfo{Name: req.Name, Owner: owner, Token: h.token, Mode: req.Mode, TTL: h.ttl, Deadline: until, Fence: fence, MinHold: req.MinHold}
 	return locker.NewLock(ctx, g, h), nil
 }
 
@@ -207,7 +207,7 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 	}
 }
 
-func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	switch op.Kind {
 	case lease.OpRenew:
 		return h.renew(ctx, op.TTL)
@@ -218,24 +218,24 @@ func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		if h.alg.carelessly {
 			err = nil
 		}
-		return lease.Term{}, err
+		return lease.Result{}, err
 	case lease.OpRaiseFence:
 		return h.raiseFence(ctx, op.Fence)
 	default:
-		return lease.Term{}, errors.ErrUnsupported
+		return lease.Result{}, errors.ErrUnsupported
 	}
 }
 
-func (h *mutableHold) raiseFence(ctx context.Context, fence int64) (lease.Term, error) {
+func (h *mutableHold) raiseFence(ctx context.Context, fence int64) (lease.Result, error) {
 	if h.alg.forgetsFences {
-		return lease.Term{Deadline: *h.until.Load(), Fence: fence}, nil
+		return lease.Result{Deadline: *h.until.Load(), Fence: fence}, nil
 	}
 	key, _ := driver.Sibling(h.key, driver.FenceSuffix)
 	_, err := h.drv.Eval(ctx, driver.NewScript("return redis.call('SET', KEYS[1], ARGV[1])"), []string{key}, []string{strconv.FormatInt(fence, 10)})
-	return lease.Term{Deadline: *h.until.Load(), Fence: fence}, err
+	return lease.Result{Deadline: *h.until.Load(), Fence: fence}, err
 }
 
-func (h *mutableHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
+func (h *mutableHold) renew(ctx context.Context, ttl time.Duration) (lease.Result, error) {
 	var reply driver.Reply
 	var sent time.Time
 	err := h.resolve(ctx, ctx, func(ctx context.Context) (err error) {
@@ -244,14 +244,14 @@ func (h *mutableHold) renew(ctx context.Context, ttl time.Duration) (lease.Term,
 		return err
 	})
 	if err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	if n, err := reply.Int(0); n == 0 {
-		return lease.Term{}, errors.Join(err, locker.ErrLost)
+		return lease.Result{}, errors.Join(err, locker.ErrLost)
 	}
 	until := h.deadline(sent, ttl)
 	h.until.Store(&until)
-	return lease.Term{Deadline: until}, nil
+	return lease.Result{Deadline: until}, nil
 }
 
 func (h *mutableHold) release(ctx context.Context) error {

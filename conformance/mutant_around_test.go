@@ -28,7 +28,7 @@ func corrects(f func(*locker.Request)) locker.Middleware {
 }
 
 // operates is Do of a lease with a flaw; l.Lease is without it.
-type operates func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error)
+type operates func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error)
 
 // flawedLease does its operations by do. locker acquired it for req, as the lease of hold.
 type flawedLease struct {
@@ -42,7 +42,7 @@ type flawedLease struct {
 // Unwrap lets Handle find the token.
 func (l *flawedLease) Unwrap() lease.Lease { return l.Lease }
 
-func (l *flawedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l *flawedLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	return l.do(ctx, l, op)
 }
 
@@ -60,7 +60,7 @@ func operating(do operates) locker.Middleware {
 
 // converting does conversions by convert.
 func converting(convert operates) operates {
-	return func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+	return func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 		if op.Kind == lease.OpConvert {
 			return convert(ctx, l, op)
 		}
@@ -75,7 +75,7 @@ func redated(deadline func(ctx context.Context, lock *locker.Lock) time.Time) lo
 		if err != nil {
 			return nil, err
 		}
-		g := lock.Handle().Grant()
+		g := lock.Handle().Info()
 		g.Deadline = deadline(ctx, lock)
 		return locker.NewLock(ctx, g, lock.Hold().Lease()), nil
 	})
@@ -121,13 +121,13 @@ func TestMutantsAround(t *testing.T) {
 		"Do ends its work with the lease")
 	add("an undo that wakes", operating(releasing), "an undone acquire wakes nobody")
 	add("a conversion that is not supported and succeeds",
-		operating(converting(func(context.Context, *flawedLease, lease.Op) (lease.Term, error) {
-			return lease.Term{}, nil
+		operating(converting(func(context.Context, *flawedLease, lease.Op) (lease.Result, error) {
+			return lease.Result{}, nil
 		})), "bad arguments leave a hold alone")
 	add("the cause of a context taken for a loss",
-		operating(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+		operating(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 			if op.Kind == lease.OpRenew && ctx.Err() != nil {
-				return lease.Term{}, context.Cause(ctx)
+				return lease.Result{}, context.Cause(ctx)
 			}
 			return l.Lease.Do(ctx, op)
 		}), "the loss of one lock is not taken for that of another")

@@ -13,29 +13,29 @@ import (
 )
 
 // reacquire releases the hold, and acquires the lock in the other mode.
-func reacquire(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+func reacquire(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 	if _, err := l.Lease.Do(ctx, lease.Op{Kind: lease.OpRelease}); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	req := l.req
 	req.Mode, req.NoWait = op.Mode, true
 	lock, err := l.locker.Acquire(ctx, req)
 	if err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	lock.Hold().Wrap(func(next lease.Lease) lease.Lease {
 		l.Lease = next
 		return next
 	})
-	return lease.Term{Deadline: lock.Deadline(), Fence: lock.Fence()}, nil
+	return lease.Result{Deadline: lock.Deadline(), Fence: lock.Fence()}, nil
 }
 
 // awaitConversion converts when the other holders have left.
-func awaitConversion(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+func awaitConversion(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 	for {
-		term, err := l.Lease.Do(ctx, op)
+		result, err := l.Lease.Do(ctx, op)
 		if !errors.Is(err, locker.ErrNotAcquired) || ctx.Err() != nil {
-			return term, err
+			return result, err
 		}
 		<-time.After(100 * time.Millisecond)
 	}
@@ -53,9 +53,9 @@ func TestMutantsThatConvert(t *testing.T) {
 	m.add("a conversion that releases and acquires again", flawed(reacquire), sound, "a downgrade lets no writer in")
 	m.add("an upgrade that waits for other readers", flawed(awaitConversion), sound,
 		"two upgraders do not wait for each other", "only the sole reader upgrades")
-	m.add("a conversion that renews", flawed(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
-		if term, err := l.Lease.Do(ctx, op); err != nil {
-			return term, err
+	m.add("a conversion that renews", flawed(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
+		if result, err := l.Lease.Do(ctx, op); err != nil {
+			return result, err
 		}
 		return l.Lease.Do(ctx, lease.Op{Kind: lease.OpRenew, TTL: l.req.TTL})
 	}), sound, "a conversion keeps the lease")
@@ -63,7 +63,7 @@ func TestMutantsThatConvert(t *testing.T) {
 }
 
 // releasing releases instead of undoing.
-func releasing(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+func releasing(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpUndo {
 		op.Kind = lease.OpRelease
 	}

@@ -44,7 +44,7 @@ func wholeLeases(cfg handover.Config) (locker.Middleware, error) {
 			if !handed || err != nil {
 				return lock, err
 			}
-			g := lease.Grant{Name: req.Name, TTL: lock.TTL(), Deadline: time.Now().Add(lock.TTL()), Fence: lock.Fence()}
+			g := lease.HoldInfo{Name: req.Name, TTL: lock.TTL(), Deadline: time.Now().Add(lock.TTL()), Fence: lock.Fence()}
 			return locker.NewLock(ctx, g, leaseOf{lock}), nil
 		})
 	}, err
@@ -54,15 +54,15 @@ func wholeLeases(cfg handover.Config) (locker.Middleware, error) {
 type leaseOf struct{ lock *locker.Lock }
 
 // Do implements lease.Lease.
-func (l leaseOf) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l leaseOf) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	switch op.Kind {
 	case lease.OpRenew:
 		err := l.lock.Renew(ctx, op.TTL)
-		return lease.Term{Deadline: l.lock.Deadline()}, err
+		return lease.Result{Deadline: l.lock.Deadline()}, err
 	case lease.OpRelease:
-		return lease.Term{}, l.lock.Release(ctx)
+		return lease.Result{}, l.lock.Release(ctx)
 	}
-	return lease.Term{}, errors.ErrUnsupported
+	return lease.Result{}, errors.ErrUnsupported
 }
 
 // unchecked hands over locks without sending their renewals.
@@ -85,9 +85,9 @@ type unrenewed struct {
 }
 
 // Do implements lease.Lease.
-func (l unrenewed) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l unrenewed) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpRenew {
-		return lease.Term{Deadline: l.hold.Deadline()}, nil
+		return lease.Result{Deadline: l.hold.Deadline()}, nil
 	}
 	return l.Lease.Do(ctx, op)
 }

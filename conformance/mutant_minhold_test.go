@@ -14,24 +14,24 @@ import (
 )
 
 // freesEarly releases without regard to MinHold.
-func freesEarly(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+func freesEarly(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 	op.KeepUntil = time.Time{}
 	return l.Lease.Do(ctx, op)
 }
 
 // countsFromRelease keeps the name taken for MinHold after the release.
-func countsFromRelease(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+func countsFromRelease(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 	op.KeepUntil = time.Now().Add(l.req.MinHold)
 	return l.Lease.Do(ctx, op)
 }
 
 // releasesLate sends the release when MinHold has passed.
-func releasesLate(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+func releasesLate(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 	if op.KeepUntil.IsZero() {
 		return l.Lease.Do(ctx, op)
 	}
 	time.AfterFunc(time.Until(op.KeepUntil), func() { _, _ = l.Lease.Do(context.Background(), lease.Op{Kind: op.Kind}) })
-	return lease.Term{}, nil
+	return lease.Result{}, nil
 }
 
 func TestMinHoldMutants(t *testing.T) {
@@ -43,7 +43,7 @@ func TestMinHoldMutants(t *testing.T) {
 	flaw("a release that frees the name", operating(freesEarly), "a release before MinHold keeps the name taken")
 	flaw("a MinHold that counts from the release", operating(countsFromRelease), "MinHold counts from the acquire")
 	flaw("a resume that forgets MinHold", corrects(func(req *locker.Request) {
-		if g := req.Resume.Grant(); g.Token != "" {
+		if g := req.Resume.Info(); g.Token != "" {
 			g.MinHold = 0
 			req.Resume = locker.NewHandle(g)
 		}

@@ -83,9 +83,9 @@ func (d unexplained) Eval(ctx context.Context, s *driver.Script, keys, args []st
 }
 
 // leaseFunc is a function as Lease.
-type leaseFunc func(ctx context.Context, op lease.Op) (lease.Term, error)
+type leaseFunc func(ctx context.Context, op lease.Op) (lease.Result, error)
 
-func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Term, error) { return f(ctx, op) }
+func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Result, error) { return f(ctx, op) }
 
 func TestMutantsOfOutcomes(t *testing.T) {
 	t.Parallel()
@@ -117,30 +117,30 @@ func TestMutantsOfOutcomes(t *testing.T) {
 	operation := func(name string, do operates, caught ...string) {
 		m.add(name, &Harness{Dial: plain, Around: operating(do)}, sound, caught...)
 	}
-	operation("a renewal whose failure is a loss", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
-		term, err := l.Lease.Do(ctx, op)
+	operation("a renewal whose failure is a loss", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
+		result, err := l.Lease.Do(ctx, op)
 		if op.Kind == lease.OpRenew && err != nil {
 			err = locker.ErrLost
 		}
-		return term, err
+		return result, err
 	}, "a refused renewal changes nothing", "a renewal of unknown outcome changes nothing")
-	operation("a renewal that counts without an answer", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
-		term, err := l.Lease.Do(ctx, op)
+	operation("a renewal that counts without an answer", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
+		result, err := l.Lease.Do(ctx, op)
 		if op.Kind == lease.OpRenew && errors.Is(err, locker.ErrUnknownOutcome) {
-			return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
+			return lease.Result{Deadline: time.Now().Add(op.TTL)}, nil
 		}
-		return term, err
+		return result, err
 	}, "a renewal of unknown outcome changes nothing")
-	operation("a lost lock that is not released", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+	operation("a lost lock that is not released", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 		if op.Kind == lease.OpRelease && errors.Is(l.hold.Err(), locker.ErrLost) {
-			return lease.Term{}, locker.ErrLost
+			return lease.Result{}, locker.ErrLost
 		}
 		return l.Lease.Do(ctx, op)
 	}, "a release after a loss is still sent")
-	operation("a release that returns before it is sent", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+	operation("a release that returns before it is sent", func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 		if op.Kind == lease.OpRelease {
 			time.AfterFunc(time.Millisecond, func() { _, _ = l.Lease.Do(context.WithoutCancel(ctx), op) })
-			return lease.Term{}, nil
+			return lease.Result{}, nil
 		}
 		return l.Lease.Do(ctx, op)
 	}, "a release is final", "consecutive calls do not disturb one another")

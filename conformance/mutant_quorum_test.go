@@ -33,9 +33,9 @@ func overAll(around locker.Middleware) *Harness {
 
 // ignoring does nothing for some operations, and reports success.
 func ignoring(kinds ...lease.OpKind) operates {
-	return func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+	return func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 		if slices.Contains(kinds, op.Kind) {
-			return lease.Term{Deadline: time.Now().Add(op.TTL), Fence: op.Fence}, nil
+			return lease.Result{Deadline: time.Now().Add(op.TTL), Fence: op.Fence}, nil
 		}
 		return l.Lease.Do(ctx, op)
 	}
@@ -59,7 +59,7 @@ func ignoringLate(ended bool, kinds ...lease.OpKind) locker.Middleware {
 			late = over[req.Owner]
 		}
 		lock.Hold().Wrap(func(l lease.Lease) lease.Lease {
-			return &flawedLease{Lease: l, do: func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+			return &flawedLease{Lease: l, do: func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
 				mu.Lock()
 				over[req.Owner] = over[req.Owner] || op.Kind == lease.OpRelease || op.Kind == lease.OpUndo
 				mu.Unlock()
@@ -153,12 +153,12 @@ func TestQuorumMutants(t *testing.T) {
 		if i == quorumSize-1 {
 			return node
 		}
-		return operating(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
-			term, err := l.Lease.Do(ctx, op)
+		return operating(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Result, error) {
+			result, err := l.Lease.Do(ctx, op)
 			if op.Kind == lease.OpRenew && err != nil {
-				term, err = lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
+				result, err = lease.Result{Deadline: time.Now().Add(op.TTL)}, nil
 			}
-			return term, err
+			return result, err
 		})(node)
 	}), sound, "a renewal needs the quorum")
 	m.add("a quorum that loses one node after the other", overNodes(func(_ int, node locker.Locker) locker.Locker {

@@ -27,7 +27,7 @@ type flawedDogLease struct {
 	released context.CancelFunc
 }
 
-func (l flawedDogLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l flawedDogLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpRelease {
 		l.released()
 	}

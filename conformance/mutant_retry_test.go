@@ -85,7 +85,7 @@ func inTurn(cfg retry.Config) (locker.Middleware, error) {
 			return nil, ctx.Err()
 		}
 		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-			return leaseFunc(func(ctx context.Context, op lease.Op) (lease.Term, error) {
+			return leaseFunc(func(ctx context.Context, op lease.Op) (lease.Result, error) {
 				if op.Kind == lease.OpRelease {
 					<-turn
 				}

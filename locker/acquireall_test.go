@@ -59,7 +59,7 @@ func TestAcquireAllRefuses(t *testing.T) {
 	for i := range locker.MaxNames {
 		many = append(many, locker.Request{Name: fmt.Sprint("n", i)}, locker.Request{Name: fmt.Sprint("n", i)})
 	}
-	h := locker.NewHandle(lease.Grant{Name: "b", Token: secret})
+	h := locker.NewHandle(lease.HoldInfo{Name: "b", Token: secret})
 	l := newJournal()
 	tests := []struct {
 		name string
@@ -324,9 +324,9 @@ func TestLocksAreReleasedOnPanic(t *testing.T) {
 
 // frozen grants locks; the answers to their releases take d.
 func frozen(d time.Duration) locker.Locker {
-	return grants(&fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) {
+	return grants(&fakeLease{answer: func(context.Context, lease.Op) (lease.Result, error) {
 		<-time.After(d)
-		return lease.Term{}, locker.ErrUnknownOutcome
+		return lease.Result{}, locker.ErrUnknownOutcome
 	}})
 }
 

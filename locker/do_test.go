@@ -185,7 +185,7 @@ func TestTry(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	t.Parallel()
-	h := locker.NewHandle(lease.Grant{Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Hour, Fence: 7})
+	h := locker.NewHandle(lease.HoldInfo{Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Hour, Fence: 7})
 	var got locker.Request
 	l := locker.Func(func(_ context.Context, req locker.Request) (*locker.Lock, error) {
 		got = req

@@ -96,7 +96,7 @@ func (l *lockState) lost(reason string, cause error) error {
 	if known, ok := cause.(*LostError); ok { //nolint:errorlint // itself, as Lock.Err returns it
 		return known
 	}
-	return &LostError{Name: l.grant().Name, Reason: reason, Err: cause}
+	return &LostError{Name: l.info().Name, Reason: reason, Err: cause}
 }
 
 // expired returns the error of a lock past its Deadline. The mutex is held.

@@ -23,10 +23,10 @@ import (
 // Types that a program may print, log or marshal by accident.
 type (
 	exported struct {
-		Lock   *locker.Lock
-		Handle locker.Handle
-		Grant  lease.Grant
-		Req    locker.Request
+		Lock     *locker.Lock
+		Handle   locker.Handle
+		HoldInfo lease.HoldInfo
+		Req      locker.Request
 	}
 	unexported struct {
 		lock   *locker.Lock
@@ -38,7 +38,7 @@ type (
 )
 
 func printables(t *testing.T) map[string]any {
-	grant := lease.Grant{
+	grant := lease.HoldInfo{
 		Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: time.Now().Add(time.Hour), Fence: 7,
 	}
 	lock := locker.NewLock(t.Context(), grant, &fakeLease{})
@@ -111,7 +111,7 @@ func TestTokenIsNeverShown(t *testing.T) {
 		if raw, err := json.Marshal(v); err == nil {
 			wantNoToken(t, name+" as JSON", string(raw))
 		}
-		// A Grant names the token to strategies. %p prints its fields, whatever its methods.
+		// A HoldInfo names the token to strategies. %p prints its fields, whatever its methods.
 		if !strings.Contains(name, "grant") && !slices.Contains([]string{"struct", "pointer to struct", "list", "map"}, name) {
 			wantNoToken(t, name+" by %p", fmt.Sprintf("%p", v))
 			var out strings.Builder
@@ -123,8 +123,8 @@ func TestTokenIsNeverShown(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	t.Parallel()
-	grant := lease.Grant{Name: "a", Owner: "me", Token: secret}
-	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a\nb", Owner: "me", Token: secret, Mode: locker.Shared, Fence: 7}, &fakeLease{})
+	grant := lease.HoldInfo{Name: "a", Owner: "me", Token: secret}
+	lock := locker.NewLock(t.Context(), lease.HoldInfo{Name: "a\nb", Owner: "me", Token: secret, Mode: locker.Shared, Fence: 7}, &fakeLease{})
 	plain, lost, released := locker.NewLock(t.Context(), grant, &fakeLease{}), locker.NewLock(t.Context(), grant, &fakeLease{}), locker.NewLock(t.Context(), grant, &fakeLease{})
 	lost.Hold().MarkLost(errors.New("EOF"))
 	check.Error(t, "Release", released.Release(t.Context()))
@@ -144,7 +144,7 @@ func TestFormat(t *testing.T) {
 		{(*locker.Lock)(nil).Hold(), "lock (not held)", "v.held=false"},
 		{lock.Handle(), "handle " + shared, sharedLog},
 		{locker.Handle{}, "handle (zero)", `v.name="" v.mode=exclusive v.owner="" v.fence=0`},
-		{lock.Handle().Grant(), shared, sharedLog},
+		{lock.Handle().Info(), shared, sharedLog},
 	} {
 		var out bytes.Buffer
 		slog.New(slog.NewTextHandler(&out, nil)).Info("m", "v", tt.v)

@@ -16,12 +16,12 @@ const handleForm = "holdfast1."
 // Handle identifies a hold, so that another process can take it over ([Resume]). Whoever has it can
 // release the lock: only Encode returns the token, and no printing or logging shows it.
 type Handle struct {
-	facts lease.Grant             // without the token
+	facts lease.HoldInfo          // without the token
 	token *atomic.Pointer[string] // nil in the zero Handle; atomic pointers are not printed: see hidden
 }
 
 // NewHandle returns the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
-func NewHandle(g lease.Grant) Handle {
+func NewHandle(g lease.HoldInfo) Handle {
 	if g.Token == "" {
 		return Handle{}
 	}
@@ -34,9 +34,9 @@ func NewHandle(g lease.Grant) Handle {
 	return Handle{g, &made.pointer}
 }
 
-// Grant returns the description of the hold with its token. It is for strategies. After ParseHandle
+// Info returns the description of the hold with its token. It is for strategies. After ParseHandle
 // the Deadline is zero.
-func (h Handle) Grant() lease.Grant {
+func (h Handle) Info() lease.HoldInfo {
 	g := h.facts
 	if h.token != nil {
 		g.Token = *h.token.Load()
@@ -82,7 +82,7 @@ func (h Handle) Encode() string {
 	if h.IsZero() {
 		return ""
 	}
-	g := h.Grant()
+	g := h.Info()
 	raw, err := json.Marshal(wireHandle{[]byte(g.Name), []byte(g.Owner), []byte(g.Token), g.Mode, g.TTL, g.Fence,
 		g.MinHold})
 	if err != nil {
@@ -110,7 +110,7 @@ func ParseHandle(s string) (Handle, error) {
 		(Request{MinHold: w.MinHold}).validateMinHold() != nil {
 		return Handle{}, bad
 	}
-	h := NewHandle(lease.Grant{
+	h := NewHandle(lease.HoldInfo{
 		Name: string(w.Name), Owner: string(w.Owner), Token: string(w.Token), Mode: w.Mode, TTL: w.TTL, Fence: w.Fence,
 		MinHold: w.MinHold,
 	})

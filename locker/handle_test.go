@@ -20,7 +20,7 @@ var handleForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 func TestHandleRoundTrip(t *testing.T) {
 	t.Parallel()
 	kib := strings.Repeat("k", 1024)
-	check.Each(t, map[string]lease.Grant{
+	check.Each(t, map[string]lease.HoldInfo{
 		"least":   {Name: "a", Token: "t"},
 		"most":    {Name: kib, Owner: kib, Token: strings.Repeat("t", 1<<20), Mode: locker.Shared, TTL: locker.MaxTTL, Fence: math.MaxInt64},
 		"usual":   {Name: "job", Owner: "worker-1", Token: lease.NewToken(), TTL: 30 * time.Second, Fence: 1},
@@ -29,7 +29,7 @@ func TestHandleRoundTrip(t *testing.T) {
 		"no text": {Name: "\xff\xfe\x00\n\"\\", Owner: "\x80", Token: "\xc3(\x00|", TTL: time.Millisecond},
 		//realtime:ok no time passes
 		"scripts": {Name: "замок:鍵", Owner: "é", Token: "t\u2028<>&", TTL: time.Millisecond + 1},
-	}, func(t *testing.T, g lease.Grant) {
+	}, func(t *testing.T, g lease.HoldInfo) {
 		g.Deadline = time.Now() // not in the text
 		text := locker.NewHandle(g).Encode()
 		if !handleForm.MatchString(text) {
@@ -38,7 +38,7 @@ func TestHandleRoundTrip(t *testing.T) {
 		h, err := locker.ParseHandle(text)
 		check.Must(t, err)
 		g.Deadline = time.Time{}
-		if h.Grant() != g {
+		if h.Info() != g {
 			t.Error("the facts changed on the way")
 		}
 		if h.Name() != g.Name || h.Owner() != g.Owner || h.Mode() != g.Mode || h.Fence() != g.Fence || h.IsZero() {
@@ -53,9 +53,9 @@ func TestHandleRoundTrip(t *testing.T) {
 func TestZeroHandle(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]locker.Handle{
-		"zero": {}, "no token": locker.NewHandle(lease.Grant{Name: "a"}), "of no lock": (*locker.Lock)(nil).Handle(), "of the zero Lock": new(locker.Lock).Handle(),
+		"zero": {}, "no token": locker.NewHandle(lease.HoldInfo{Name: "a"}), "of no lock": (*locker.Lock)(nil).Handle(), "of the zero Lock": new(locker.Lock).Handle(),
 	} {
-		if !h.IsZero() || h.Encode() != "" || h.Fence() != 0 || h.Grant().Token != "" {
+		if !h.IsZero() || h.Encode() != "" || h.Fence() != 0 || h.Info().Token != "" {
 			t.Errorf("%s: %v, encoded %q", name, h, h.Encode())
 		}
 	}
@@ -71,7 +71,7 @@ func encoded(json string) string {
 func TestParseHandleRefuses(t *testing.T) {
 	t.Parallel()
 	//realtime:ok no time passes
-	valid := locker.NewHandle(lease.Grant{Name: "a", Token: secret, TTL: time.Second}).Encode()
+	valid := locker.NewHandle(lease.HoldInfo{Name: "a", Token: secret, TTL: time.Second}).Encode()
 	body := strings.TrimPrefix(valid, "holdfast1.")
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	a, tok := b64("a"), b64(secret)
@@ -119,8 +119,8 @@ func TestParseHandleRefuses(t *testing.T) {
 func FuzzParseHandle(f *testing.F) {
 	f.Add("")
 	f.Add("holdfast1.e30")
-	f.Add(locker.NewHandle(lease.Grant{Name: "a", Token: "t"}).Encode())
-	f.Add(locker.NewHandle(lease.Grant{Name: "\xff", Owner: "o", Token: "t", Mode: locker.Shared, TTL: time.Hour, Fence: 1}).Encode())
+	f.Add(locker.NewHandle(lease.HoldInfo{Name: "a", Token: "t"}).Encode())
+	f.Add(locker.NewHandle(lease.HoldInfo{Name: "\xff", Owner: "o", Token: "t", Mode: locker.Shared, TTL: time.Hour, Fence: 1}).Encode())
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := locker.ParseHandle(text)
 		if err != nil {
@@ -149,10 +149,10 @@ func (l *tokened) Token() string { return l.token }
 func TestHandleAsksTheLease(t *testing.T) {
 	t.Parallel()
 	inner := &tokened{token: "first"}
-	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: "granted", TTL: time.Minute, Fence: 7}, inner)
+	lock := locker.NewLock(t.Context(), lease.HoldInfo{Name: "a", Token: "granted", TTL: time.Minute, Fence: 7}, inner)
 	wantToken := func(when, want string) {
 		t.Helper()
-		if g := lock.Handle().Grant(); g.Token != want || g.Name != "a" || g.Fence != 7 {
+		if g := lock.Handle().Info(); g.Token != want || g.Name != "a" || g.Fence != 7 {
 			t.Errorf("%s the handle is of %q with token %q, want %q", when, g.Name, g.Token, want)
 		}
 	}

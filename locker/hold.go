@@ -9,10 +9,10 @@ import (
 )
 
 // Name implements lease.Hold.
-func (l *lockState) Name() string { return l.grant().Name }
+func (l *lockState) Name() string { return l.info().Name }
 
 // TTL implements lease.Hold.
-func (l *lockState) TTL() time.Duration { return l.grant().TTL }
+func (l *lockState) TTL() time.Duration { return l.info().TTL }
 
 // Owner implements lease.Hold.
 func (l *lockState) Owner() string { return l.facts().Owner }
@@ -21,14 +21,14 @@ func (l *lockState) Owner() string { return l.facts().Owner }
 func (l *lockState) Mode() Mode {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.grant().Mode
+	return l.info().Mode
 }
 
 // Deadline implements lease.Hold.
 func (l *lockState) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.grant().Deadline
+	return l.info().Deadline
 }
 
 // Source implements lease.Hold.
@@ -111,7 +111,7 @@ func (l *lockState) addTrace(ctx context.Context, t *locktrace.Trace, start time
 
 // Renew implements lease.Hold.
 func (l *lockState) Renew(ctx context.Context) error {
-	return l.do(ctx, lease.Op{Kind: lease.OpRenew, TTL: l.grant().TTL}, nil, true)
+	return l.do(ctx, lease.Op{Kind: lease.OpRenew, TTL: l.info().TTL}, nil, true)
 }
 
 // MarkLost implements lease.Hold.

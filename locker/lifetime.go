@@ -204,24 +204,24 @@ func (l *lockState) forgotten() bool {
 
 // left returns the time until the Deadline by the monotonic or the wall clock, whichever is less.
 func (l *lockState) left() time.Duration {
-	if l.grant().Deadline.IsZero() {
+	if l.info().Deadline.IsZero() {
 		return 1<<63 - 1
 	}
 	now := time.Now()
-	return min(l.grant().Deadline.Sub(now), l.grant().Deadline.Round(0).Sub(now.Round(0)))
+	return min(l.info().Deadline.Sub(now), l.info().Deadline.Round(0).Sub(now.Round(0)))
 }
 
 // watchDeadline starts the timer, unless it runs: it ends the lock at its Deadline. It is called once
 // something waits for the end. The mutex is held.
 func (l *lockState) watchDeadline() {
-	if l.err != nil || l.timer != nil || l.grant().Deadline.IsZero() {
+	if l.err != nil || l.timer != nil || l.info().Deadline.IsZero() {
 		return
 	}
 	l.timer = time.AfterFunc(l.tick(), l.ticked)
 }
 
 func (l *lockState) tick() time.Duration {
-	return min(l.left(), min(max(minTick, l.grant().TTL/8), maxTick))
+	return min(l.left(), min(max(minTick, l.info().TTL/8), maxTick))
 }
 
 func (l *lockState) ticked() {
@@ -230,7 +230,7 @@ func (l *lockState) ticked() {
 		l.cause = ErrForgotten
 	}
 	ended := l.expire()
-	if l.err == nil && !l.grant().Deadline.IsZero() {
+	if l.err == nil && !l.info().Deadline.IsZero() {
 		l.timer.Reset(l.tick())
 	}
 	l.unlockAndCall(ended, false)

@@ -208,15 +208,15 @@ func wantCollected[T any](t *testing.T, what string, p weak.Pointer[T]) {
 	}
 }
 
-var answersYes = leaseFunc(func(context.Context, lease.Op) (lease.Term, error) {
-	return lease.Term{Deadline: time.Now().Add(time.Hour)}, nil
+var answersYes = leaseFunc(func(context.Context, lease.Op) (lease.Result, error) {
+	return lease.Result{Deadline: time.Now().Add(time.Hour)}, nil
 })
 
 // letGo makes a Lock, calls use with it, and returns its Hold and the result of use.
 //
 //go:noinline
 func letGo(ctx context.Context, use func(*locker.Lock) any) (lease.Hold, any) {
-	lock := locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}, answersYes)
+	lock := locker.NewLock(ctx, lease.HoldInfo{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}, answersYes)
 	kept := use(lock)
 	return lock.Hold(), kept
 }
@@ -327,7 +327,7 @@ func TestForgottenIsReported(t *testing.T) {
 func TestForgottenLocks(t *testing.T) {
 	t.Parallel()
 	l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}, answersYes), nil
+		return locker.NewLock(ctx, lease.HoldInfo{Name: req.Name, Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}, answersYes), nil
 	})
 	var holds []lease.Hold
 	func() {

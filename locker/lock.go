@@ -72,7 +72,7 @@ func (l *Lock) Fence() int64 {
 	s := l.load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.grant().Fence
+	return s.info().Fence
 }
 
 // Deadline returns the time, by the local clock, until which nobody else can hold the lock, under
@@ -134,7 +134,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 // ErrInvalid, the client's.
 func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	s := l.load()
-	op := lease.Op{Kind: lease.OpRenew, TTL: cmp.Or(ttl, s.grant().TTL)}
+	op := lease.Op{Kind: lease.OpRenew, TTL: cmp.Or(ttl, s.info().TTL)}
 	return s.do(ctx, op, validateTTL("Lock.Renew ttl", ttl), false)
 }
 

@@ -71,12 +71,12 @@ func TestLockOfNothing(t *testing.T) {
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Minute
-	in := func(d time.Duration) func() lease.Term {
-		return func() lease.Term { return lease.Term{Deadline: time.Now().Add(d)} }
+	in := func(d time.Duration) func() lease.Result {
+		return func() lease.Result { return lease.Result{Deadline: time.Now().Add(d)} }
 	}
-	never := func() lease.Term { return lease.Term{} }
+	never := func() lease.Result { return lease.Result{} }
 	type test struct {
-		term   func() lease.Term
+		result func() lease.Result
 		err    error
 		want   []error       // matched by Renew's error
 		left   time.Duration // until Deadline, a second after the acquire; negative: for ever
@@ -84,38 +84,38 @@ func TestRenew(t *testing.T) {
 		fenced int64
 	}
 	check.EachInFakeTime(t, map[string]test{
-		"extended":         {term: in(ttl), left: ttl},
-		"extended by more": {term: in(time.Hour), left: time.Hour},
-		"never shortened":  {term: in(time.Second), left: ttl - time.Second},
-		"in the past":      {term: in(-time.Hour), left: ttl - time.Second},
-		"without end":      {term: never, left: -1},
-		"unknown":          {term: in(ttl), err: locker.ErrUnknownOutcome, want: []error{locker.ErrUnknownOutcome}, left: ttl - time.Second},
-		"failed":           {term: never, err: io.EOF, want: []error{io.EOF}, left: ttl - time.Second},
-		"unsupported":      {term: never, err: errors.ErrUnsupported, want: []error{errors.ErrUnsupported}, left: ttl - time.Second},
-		"cancelled":        {term: never, err: context.Canceled, want: []error{context.Canceled}, left: ttl - time.Second},
+		"extended":         {result: in(ttl), left: ttl},
+		"extended by more": {result: in(time.Hour), left: time.Hour},
+		"never shortened":  {result: in(time.Second), left: ttl - time.Second},
+		"in the past":      {result: in(-time.Hour), left: ttl - time.Second},
+		"without end":      {result: never, left: -1},
+		"unknown":          {result: in(ttl), err: locker.ErrUnknownOutcome, want: []error{locker.ErrUnknownOutcome}, left: ttl - time.Second},
+		"failed":           {result: never, err: io.EOF, want: []error{io.EOF}, left: ttl - time.Second},
+		"unsupported":      {result: never, err: errors.ErrUnsupported, want: []error{errors.ErrUnsupported}, left: ttl - time.Second},
+		"cancelled":        {result: never, err: context.Canceled, want: []error{context.Canceled}, left: ttl - time.Second},
 		"not held": {
-			term: in(ttl), err: locker.ErrNotHeld, left: ttl - time.Second,
+			result: in(ttl), err: locker.ErrNotHeld, left: ttl - time.Second,
 			want: []error{locker.ErrLost, locker.ErrNotHeld}, ended: []error{locker.ErrLost},
 		},
 		"lost, and why": {
-			term: in(ttl), err: errors.Join(locker.ErrLost, io.EOF), left: ttl - time.Second,
+			result: in(ttl), err: errors.Join(locker.ErrLost, io.EOF), left: ttl - time.Second,
 			want: []error{locker.ErrLost, io.EOF}, ended: []error{locker.ErrLost, io.EOF},
 		},
 		"not held, and why": {
-			term: in(ttl), err: errors.Join(locker.ErrNotHeld, io.EOF), left: ttl - time.Second,
+			result: in(ttl), err: errors.Join(locker.ErrNotHeld, io.EOF), left: ttl - time.Second,
 			want: []error{locker.ErrLost, io.EOF}, ended: []error{locker.ErrLost, io.EOF},
 		},
-		"fence raised":        {term: func() lease.Term { return lease.Term{Fence: 9} }, left: -1, fenced: 9},
-		"fence never lowered": {term: func() lease.Term { return lease.Term{Fence: 2} }, left: -1, fenced: 5},
+		"fence raised":        {result: func() lease.Result { return lease.Result{Fence: 9} }, left: -1, fenced: 9},
+		"fence never lowered": {result: func() lease.Result { return lease.Result{Fence: 2} }, left: -1, fenced: 5},
 	}, func(t *testing.T, tt test) {
 		type key struct{}
-		l := &fakeLease{answer: func(ctx context.Context, _ lease.Op) (lease.Term, error) {
+		l := &fakeLease{answer: func(ctx context.Context, _ lease.Op) (lease.Result, error) {
 			if ctx.Value(key{}) != "v" {
 				t.Error("the lease was not asked with the caller's ctx")
 			}
-			return tt.term(), tt.err
+			return tt.result(), tt.err
 		}}
-		lock := locker.NewLock(t.Context(), lease.Grant{
+		lock := locker.NewLock(t.Context(), lease.HoldInfo{
 			Name: "a", Token: secret, TTL: ttl, Deadline: time.Now().Add(ttl), Fence: min(tt.fenced, 5),
 		}, l)
 		check.Advance(time.Second)
@@ -173,7 +173,7 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 // An answer after the end changes nothing, be it good or bad.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
-	good := lease.Term{Deadline: time.Now().Add(1000 * time.Hour), Fence: 9}
+	good := lease.Result{Deadline: time.Now().Add(1000 * time.Hour), Fence: 9}
 	ops := map[string]func(context.Context, *locker.Lock) error{
 		"renew":     func(ctx context.Context, lock *locker.Lock) error { return lock.Renew(ctx, time.Hour) },
 		"downgrade": func(ctx context.Context, lock *locker.Lock) error { return lock.Downgrade(ctx) },
@@ -229,7 +229,7 @@ func TestWrapLease(t *testing.T) {
 	for _, name := range []string{"inner", "outer"} {
 		lock.Hold().Wrap(func(next lease.Lease) lease.Lease {
 			_, _, _ = lock.Owner(), lock.Deadline(), lock.Err() // a wrapper may use the lock
-			return leaseFunc(func(ctx context.Context, op lease.Op) (lease.Term, error) {
+			return leaseFunc(func(ctx context.Context, op lease.Op) (lease.Result, error) {
 				seen = append(seen, name)
 				return next.Do(ctx, op)
 			})
@@ -242,19 +242,19 @@ func TestWrapLease(t *testing.T) {
 	}
 }
 
-type leaseFunc func(context.Context, lease.Op) (lease.Term, error)
+type leaseFunc func(context.Context, lease.Op) (lease.Result, error)
 
-func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Term, error) { return f(ctx, op) }
+func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Result, error) { return f(ctx, op) }
 
 func TestConversionsOneAtATime(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		now, most := 0, 0 // conversions under way
-		l := &fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) {
+		l := &fakeLease{answer: func(context.Context, lease.Op) (lease.Result, error) {
 			now++
 			most = max(most, now)
 			<-time.After(time.Second)
 			now--
-			return lease.Term{}, nil
+			return lease.Result{}, nil
 		}}
 		lock := hold(t, l, time.Minute)
 		start := time.Now()
@@ -302,7 +302,7 @@ func TestModeAfterConversions(t *testing.T) {
 			check.Error(t, "downgrade", lock.Downgrade(t.Context()))
 			convert, asked = lock.Upgrade, append(asked, lease.Op{Kind: lease.OpConvert, Mode: locker.Exclusive})
 		}
-		l.answer = func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, tt.fails }
+		l.answer = func(context.Context, lease.Op) (lease.Result, error) { return lease.Result{}, tt.fails }
 		check.Is(t, convert(t.Context()), tt.fails)
 		if lock.Mode() != tt.want || lock.Err() != nil || !slices.Equal(l.asked(), asked) {
 			t.Errorf("%v after it, asked %v; want it held and %v", lock, l.asked(), tt.want)
@@ -390,7 +390,7 @@ func TestMinHoldOfRelease(t *testing.T) {
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Released: func(_ context.Context, info locktrace.ReleasedInfo) {
 			traced = info.KeepUntil
 		}})
-		g := lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute), MinHold: tt.minHold}
+		g := lease.HoldInfo{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute), MinHold: tt.minHold}
 		lock := locker.NewLock(ctx, g, l)
 		var want time.Time
 		if tt.keeps {
@@ -398,7 +398,7 @@ func TestMinHoldOfRelease(t *testing.T) {
 		}
 		time.Sleep(tt.work) //nolint:forbidigo // fake time
 		rest := (max(tt.minHold-tt.work, 0) + time.Millisecond - 1).Truncate(time.Millisecond)
-		check.Equal(t, "MinHold of the Handle", lock.Handle().Grant().MinHold, rest)
+		check.Equal(t, "MinHold of the Handle", lock.Handle().Info().MinHold, rest)
 		if tt.drop {
 			lock.DropMinHold()
 		}

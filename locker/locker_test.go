@@ -54,7 +54,7 @@ func TestMust(t *testing.T) {
 
 func TestOwnerOfALock(t *testing.T) {
 	t.Parallel()
-	given := locker.NewLock(t.Context(), lease.Grant{Name: "a", Owner: "me", Token: secret}, &fakeLease{})
+	given := locker.NewLock(t.Context(), lease.HoldInfo{Name: "a", Owner: "me", Token: secret}, &fakeLease{})
 	check.Equal(t, "Owner", given.Owner(), "me")
 	one, other := hold(t, &fakeLease{}, time.Minute), hold(t, &fakeLease{}, time.Minute)
 	owner := one.Owner()

@@ -26,20 +26,20 @@ const secret = "s3cr3t-t0ken-0123456789"
 
 // fakeLease is a strategy's side of a hold: it records the operations, and answers by answer.
 type fakeLease struct {
-	answer func(ctx context.Context, op lease.Op) (lease.Term, error) // nil: success
+	answer func(ctx context.Context, op lease.Op) (lease.Result, error) // nil: success
 
 	mu   sync.Mutex
 	asks []lease.Op
 }
 
-func (l *fakeLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l *fakeLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	l.mu.Lock()
 	l.asks = append(l.asks, op)
 	l.mu.Unlock()
 	if l.answer != nil {
 		return l.answer(ctx, op)
 	}
-	return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
+	return lease.Result{Deadline: time.Now().Add(op.TTL)}, nil
 }
 
 func (l *fakeLease) Source() locktrace.Source {
@@ -55,21 +55,21 @@ func (l *fakeLease) asked() []lease.Op {
 
 // refusing is a lease that answers every operation with err.
 func refusing(err error) *fakeLease {
-	return &fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, err }}
+	return &fakeLease{answer: func(context.Context, lease.Op) (lease.Result, error) { return lease.Result{}, err }}
 }
 
 // silent is a lease that answers once free is closed.
-func silent(free <-chan struct{}, term lease.Term, err error) *fakeLease {
-	return &fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) {
+func silent(free <-chan struct{}, result lease.Result, err error) *fakeLease {
+	return &fakeLease{answer: func(context.Context, lease.Op) (lease.Result, error) {
 		<-free
-		return term, err
+		return result, err
 	}}
 }
 
 // hold makes a Lock on "a" for ttl; zero: for ever.
 func hold(t *testing.T, l lease.Lease, ttl time.Duration) *locker.Lock {
 	t.Helper()
-	g := lease.Grant{Name: "a", Token: secret, TTL: ttl}
+	g := lease.HoldInfo{Name: "a", Token: secret, TTL: ttl}
 	if ttl != 0 {
 		g.Deadline = time.Now().Add(ttl)
 	}
@@ -78,13 +78,13 @@ func hold(t *testing.T, l lease.Lease, ttl time.Duration) *locker.Lock {
 
 // minute makes a Lock on "a" for a minute, under ctx.
 func minute(ctx context.Context, l lease.Lease) *locker.Lock {
-	return locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute)}, l)
+	return locker.NewLock(ctx, lease.HoldInfo{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute)}, l)
 }
 
 // grants is a Locker that makes every Lock with l, for a minute.
 func grants(l lease.Lease) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		return locker.NewLock(ctx, lease.Grant{
+		return locker.NewLock(ctx, lease.HoldInfo{
 			Name: req.Name, Owner: req.Owner, Mode: req.Mode, Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
 		}, l), nil
 	})

@@ -48,7 +48,7 @@ func TestLockAllAtOnce(t *testing.T) {
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(context.Context, locktrace.LostInfo) { lost.Add(1) }})
 		ttl := time.Duration(rand.IntN(2000)) * time.Microsecond
 		//realtime:ok it may end at any instant
-		lock := locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, TTL: time.Millisecond, Deadline: time.Now().Add(ttl)}, l)
+		lock := locker.NewLock(ctx, lease.HoldInfo{Name: "a", Token: secret, TTL: time.Millisecond, Deadline: time.Now().Add(ttl)}, l)
 		var told, taken, released atomic.Int32
 		var reasons sync.Map
 		work := []func(){
@@ -113,7 +113,7 @@ func TestWrapLeaseBesideATimer(t *testing.T) {
 			_ = lock.Mode()
 		}
 	}})
-	lock = locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, Deadline: time.Now().Add(time.Millisecond)}, &fakeLease{})
+	lock = locker.NewLock(ctx, lease.HoldInfo{Name: "a", Token: secret, Deadline: time.Now().Add(time.Millisecond)}, &fakeLease{})
 	lock.AfterDone(func(error) {})
 	for !check.Closed(over) {
 		lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return l })

@@ -88,7 +88,7 @@ func TestValidateTTL(t *testing.T) {
 func TestValidateRest(t *testing.T) {
 	t.Parallel()
 	handle := func(name string, mode locker.Mode) locker.Handle {
-		return locker.NewHandle(lease.Grant{Name: name, Mode: mode, Token: secret})
+		return locker.NewHandle(lease.HoldInfo{Name: name, Mode: mode, Token: secret})
 	}
 	kib := strings.Repeat("o", 1024)
 	type test struct {
@@ -118,7 +118,7 @@ func TestValidateRest(t *testing.T) {
 		"resume of another name":  {locker.Request{Resume: handle("b", locker.Exclusive)}, "Request.Resume"},
 		"resume of another mode":  {locker.Request{Resume: handle("a", locker.Shared)}, "Request.Resume"},
 		"resume of nothing":       {locker.Request{Resume: handle("b", locker.Shared), Mode: locker.Shared}, "Request.Resume"},
-		"zero handle":             {locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "b"})}, ""},
+		"zero handle":             {locker.Request{Resume: locker.NewHandle(lease.HoldInfo{Name: "b"})}, ""},
 	}, func(t *testing.T, tt test) {
 		tt.req.Name = "a"
 		err := tt.req.Validate()

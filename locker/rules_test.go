@@ -15,7 +15,7 @@ import (
 
 type noLease struct{}
 
-func (noLease) Do(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil }
+func (noLease) Do(context.Context, lease.Op) (lease.Result, error) { return lease.Result{}, nil }
 
 // Timers stand still while a machine is suspended. So the wait for the end checks the wall clock
 // each eighth of the TTL, but at least each 10 s and at most each second. A suspension suddenly
@@ -36,11 +36,11 @@ func TestSuspensionIsNoticed(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			lock := NewLock(t.Context(), lease.Grant{Name: "a", Token: "t", TTL: tt.ttl, Deadline: start.Add(tt.ttl)}, noLease{})
+			lock := NewLock(t.Context(), lease.HoldInfo{Name: "a", Token: "t", TTL: tt.ttl, Deadline: start.Add(tt.ttl)}, noLease{})
 			done := lock.Done()
 			<-time.After(tt.at)
 			lock.load().mu.Lock()
-			lock.load().grant().Deadline = time.Now().Add(tt.left)
+			lock.load().info().Deadline = time.Now().Add(tt.left)
 			lock.load().mu.Unlock()
 			<-done
 			if got := time.Since(start); got != tt.ends {
@@ -139,11 +139,11 @@ func TestLeftByBothClocks(t *testing.T) {
 	}, func(t *testing.T, tt test) {
 		now := time.Now()
 		l := new(lockState)
-		l.hidden.Store(&hidden{grant: lease.Grant{TTL: hour, Deadline: skewed(now.Add(tt.wall), now.Add(tt.mono))}})
+		l.hidden.Store(&hidden{info: lease.HoldInfo{TTL: hour, Deadline: skewed(now.Add(tt.wall), now.Add(tt.mono))}})
 		check.Equal(t, "left", l.left().Round(hour), tt.left)
 		check.Equal(t, "the timer has passed", l.tick() < 0, tt.ended)
 		check.Equal(t, "expired", l.peek() != nil, tt.ended)
-		l.grant().Deadline = now.Add(tt.wall).Round(0)
+		l.info().Deadline = now.Add(tt.wall).Round(0)
 		check.Equal(t, "left without a monotonic clock", l.left().Round(hour), tt.wall)
 	})
 }

@@ -22,7 +22,7 @@ func TestSlowAcquired(t *testing.T) {
 			Lost:     func(context.Context, locktrace.LostInfo) { <-lost },
 		})
 		acquire := func() *locker.Lock {
-			return locker.NewLock(ctx, lease.Grant{
+			return locker.NewLock(ctx, lease.HoldInfo{
 				Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
 			}, &fakeLease{})
 		}

@@ -46,21 +46,21 @@ type lockState struct {
 // atomic.Pointer hides them: printers of unexported fields, as in test frameworks, follow all other
 // pointers and interfaces.
 type hidden struct {
-	grant   lease.Grant // without MinHold: see keepUntil; Name and TTL never change, and need no mutex
+	info    lease.HoldInfo // without MinHold: see keepUntil; Name and TTL never change, and need no mutex
 	lease   lease.Lease
 	tokened lease.Tokened // the strategy's Lease, if its token changes; nil: it is grant.Token; never changes
 }
 
-func (l *lockState) grant() *lease.Grant { return &l.hidden.Load().grant }
+func (l *lockState) info() *lease.HoldInfo { return &l.hidden.Load().info }
 
 // NewLock returns the Lock of a new hold, for strategies. It reports Acquired to the Trace in ctx,
 // and later events too. Without a Trace it keeps nothing of ctx.
-func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
+func NewLock(ctx context.Context, g lease.HoldInfo, l lease.Lease) *Lock {
 	made := &struct { // one allocation for both
 		state  lockState
 		hidden hidden
 	}{}
-	made.hidden.grant, made.hidden.lease = g, l
+	made.hidden.info, made.hidden.lease = g, l
 	made.hidden.tokened, _ = lease.Find[lease.Tokened](l)
 	s, lock := &made.state, new(Lock)
 	s.hidden.Store(&made.hidden)
@@ -80,14 +80,14 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 // valid reports whether l is or was a hold. Only notHeld never was.
 func (l *lockState) valid() bool { return l != notHeld }
 
-// facts returns the present Grant. It chooses a random owner if there is none yet.
-func (l *lockState) facts() lease.Grant {
+// facts returns the present HoldInfo. It chooses a random owner if there is none yet.
+func (l *lockState) facts() lease.HoldInfo {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.valid() && l.grant().Owner == "" {
-		l.grant().Owner = lease.NewToken()
+	if l.valid() && l.info().Owner == "" {
+		l.info().Owner = lease.NewToken()
 	}
-	g := *l.grant()
+	g := *l.info()
 	g.MinHold = l.restOfMinHold()
 	return g
 }
@@ -117,19 +117,19 @@ func (l *lockState) do(ctx context.Context, op lease.Op, invalid error, backgrou
 	if err == nil {
 		err = l.Err()
 	}
-	var term lease.Term
+	var result lease.Result
 	sends := err == nil
 	if sends {
-		term, err = l.Lease().Do(whileHeld{ctx, l}, op)
+		result, err = l.Lease().Do(whileHeld{ctx, l}, op)
 	}
 	ended := l.lock()
 	if sends {
 		if errors.Is(err, ErrNotHeld) && l.err == nil {
 			ended = l.lose(l.gone(noun, err))
 		}
-		err = l.keep(op, term, err)
+		err = l.keep(op, result, err)
 	}
-	err = opError(name, l.grant().Name, err)
+	err = opError(name, l.info().Name, err)
 	if op.Kind == lease.OpRenew {
 		l.enqueueRenewed(op.TTL, err)
 	}
@@ -197,28 +197,28 @@ func (l *lockState) beginConversion(ctx context.Context) (done func(), err error
 }
 
 // keep records the answer to an operation, unless the lock has ended meanwhile. The mutex is held.
-func (l *lockState) keep(op lease.Op, term lease.Term, err error) error {
+func (l *lockState) keep(op lease.Op, result lease.Result, err error) error {
 	if l.err != nil {
 		return l.err
 	}
 	if err != nil {
 		if op.Kind == lease.OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
-			l.grant().Mode = Shared // the server may have downgraded it: nobody may rely on more
+			l.info().Mode = Shared // the server may have downgraded it: nobody may rely on more
 		}
 		return err
 	}
 	switch op.Kind {
 	case lease.OpConvert:
-		l.grant().Mode = op.Mode
+		l.info().Mode = op.Mode
 	case lease.OpRenew:
-		if term.Deadline.IsZero() {
-			l.grant().Deadline = time.Time{}
+		if result.Deadline.IsZero() {
+			l.info().Deadline = time.Time{}
 		}
 	}
-	if !l.grant().Deadline.IsZero() && term.Deadline.After(l.grant().Deadline) {
-		l.grant().Deadline = term.Deadline
+	if !l.info().Deadline.IsZero() && result.Deadline.After(l.info().Deadline) {
+		l.info().Deadline = result.Deadline
 	}
-	l.grant().Fence = max(l.grant().Fence, term.Fence)
+	l.info().Fence = max(l.info().Fence, result.Fence)
 	return nil
 }
 
@@ -238,7 +238,7 @@ func (l *lockState) release(ctx context.Context) (err error) {
 	ended := l.lock()
 	if l.released {
 		l.unlock(ended)
-		return opError("release", l.grant().Name, ErrReleased)
+		return opError("release", l.info().Name, ErrReleased)
 	}
 	l.released = true
 	sender, before := l.hidden.Load().lease, l.err

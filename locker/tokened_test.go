@@ -23,7 +23,7 @@ func (l outerLease) Unwrap() lease.Lease { return l.Lease }
 func TestTokenOfAWrappedLease(t *testing.T) {
 	t.Parallel()
 	inner := &tokenLease{token: "first"}
-	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: "first"}, outerLease{inner})
+	lock := locker.NewLock(t.Context(), lease.HoldInfo{Name: "a", Token: "first"}, outerLease{inner})
 	inner.token = "second"
-	check.Equal(t, "token", lock.Handle().Grant().Token, "second")
+	check.Equal(t, "token", lock.Handle().Info().Token, "second")
 }

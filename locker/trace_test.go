@@ -54,7 +54,7 @@ func TestLockIsTraced(t *testing.T) {
 		source := locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
 		start, server := time.Now(), &fakeLease{}
 		deadline := start.Add(time.Minute)
-		lock := locker.NewLock(locktrace.With(under(&made), made.trace()), lease.Grant{
+		lock := locker.NewLock(locktrace.With(under(&made), made.trace()), lease.HoldInfo{
 			Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7,
 		}, server)
 		want := func(r *recorder, event string, info any) {
@@ -100,8 +100,8 @@ func TestLockIsTraced(t *testing.T) {
 // Without a Trace nothing is paid: a Lock is two allocations, and the ctx of an operation another.
 func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 	ctx := context.Background()
-	var l lease.Lease = leaseFunc(func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil })
-	g := lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}
+	var l lease.Lease = leaseFunc(func(context.Context, lease.Op) (lease.Result, error) { return lease.Result{}, nil })
+	g := lease.HoldInfo{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}
 	lock := locker.NewLock(ctx, g, l)
 	for name, tt := range map[string]struct {
 		want float64
@@ -182,7 +182,7 @@ func TestWrapContext(t *testing.T) {
 	t.Parallel()
 	type inner struct{}
 	type both struct{}
-	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: secret, Owner: "me"}, &fakeLease{})
+	lock := locker.NewLock(t.Context(), lease.HoldInfo{Name: "a", Token: secret, Owner: "me"}, &fakeLease{})
 	lock.Hold().Trace(t.Context(), nil) // changes nothing
 	lock.Hold().WrapContext(func(ctx context.Context) context.Context {
 		return context.WithValue(context.WithValue(ctx, inner{}, 1), both{}, 1)

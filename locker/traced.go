@@ -50,10 +50,10 @@ func (l *lockState) enqueueRenewed(ttl time.Duration, err error) {
 	if !wanted { // a report would cost allocations, and in the background a goroutine
 		return
 	}
-	deadline := l.grant().Deadline
+	deadline := l.info().Deadline
 	l.enqueueEach(true, func(t *tracing) {
 		if t.trace.Renewed != nil {
-			t.trace.Renewed(t.ctx, locktrace.RenewedInfo{Source: t.source, Name: l.grant().Name, TTL: ttl, Deadline: deadline,
+			t.trace.Renewed(t.ctx, locktrace.RenewedInfo{Source: t.source, Name: l.info().Name, TTL: ttl, Deadline: deadline,
 				Err: err})
 		}
 	})
@@ -73,7 +73,7 @@ func (l *lockState) reportRelease(err error, keep time.Time) {
 func (t *tracing) released(l *lockState, err error, keep time.Time) {
 	if t.trace.Released != nil {
 		t.trace.Released(t.ctx, locktrace.ReleasedInfo{
-			Source: t.source, Name: l.grant().Name, Mode: l.Mode().String(), Held: time.Since(t.start), KeepUntil: keep, Err: err,
+			Source: t.source, Name: l.info().Name, Mode: l.Mode().String(), Held: time.Since(t.start), KeepUntil: keep, Err: err,
 		})
 	}
 }
@@ -82,7 +82,7 @@ func (t *tracing) released(l *lockState, err error, keep time.Time) {
 func (t *tracing) lost(l *lockState, err error) {
 	if t.trace.Lost != nil && err != ErrReleased { //nolint:errorlint // set by Release itself
 		t.trace.Lost(t.ctx, locktrace.LostInfo{
-			Source: t.source, Name: l.grant().Name, Mode: l.Mode().String(), Held: time.Since(t.start), Err: err,
+			Source: t.source, Name: l.info().Name, Mode: l.Mode().String(), Held: time.Since(t.start), Err: err,
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 // A renewal that no Trace reports costs as little as one without a Trace.
 func TestRenewalWithoutRenewed(t *testing.T) { //nolint:paralleltest // it counts allocations
 	renew := func(trace *locktrace.Trace) float64 {
-		lock := locker.NewLock(locktrace.With(context.Background(), trace), lease.Grant{Name: "a", Token: secret}, &fakeLease{})
+		lock := locker.NewLock(locktrace.With(context.Background(), trace), lease.HoldInfo{Name: "a", Token: secret}, &fakeLease{})
 		return testing.AllocsPerRun(100, func() { check.OK(t, lock.Renew(context.Background(), 0)) })
 	}
 	traced := renew(&locktrace.Trace{Lost: func(context.Context, locktrace.LostInfo) {}})

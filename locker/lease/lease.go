@@ -53,39 +53,26 @@ type Op struct {
 	// Waiter, of OpRelease, is the Waiting.ID of this process if a waiter of it tries at once,
 	// without a wake-up from the server. Empty: none does.
 	Waiter string
-	Next   Next // OpRelease: the next to try
+	// ForWaiter, of OpRelease, leaves the lock to Waiter: nobody else is woken, unless the order of
+	// waiters is strict. Without it the first waiter in the queue at the server is woken.
+	ForWaiter bool
+	// WaiterLeft, of OpRelease, removes the place of Waiter: nobody waits there any more.
+	WaiterLeft bool
 	// KeepUntil, of OpRelease, is the end of MinHold: the name stays taken until then. Zero: the
 	// lock is free at once.
 	KeepUntil time.Time
 }
 
-// Next says which waiter is to try next after a release.
-type Next string
-
-// The values of Next.
-const (
-	NextFirst Next = ""      // the first waiter in the queue at the server; it is woken
-	NextOwn   Next = "keep"  // Op.Waiter; nobody else is woken, unless the order of waiters is strict
-	NextOther Next = "leave" // the first waiter; the place of Op.Waiter is removed, nobody waits there
-)
-
-// Term is the result of an operation. After OpRenew a zero Deadline is a lease without end. A zero
+// Result is the result of an operation. After OpRenew a zero Deadline is a lease without end. A zero
 // Fence is an unchanged fencing token.
-type Term struct {
+type Result struct {
 	Deadline time.Time // when the lease ends by the local clock
 	Fence    int64     // the new fencing token
-	Others   Others    // OpRelease: other waiters
+	// Alone, of OpRelease: nobody else waits at the server, or Op.Waiter is ahead of them.
+	Alone bool
+	// WokeOther, of OpRelease: a waiter other than Op.Waiter was woken.
+	WokeOther bool
 }
-
-// Others describes the waiters in the queue at the server, except Op.Waiter, at a release.
-type Others int
-
-// The values of Others.
-const (
-	OthersUnknown Others = iota // not reported
-	OthersNone                  // nobody else waits, or Op.Waiter is ahead of them
-	OthersWoken                 // one of them has been woken
-)
 
 // Lease is a strategy's side of one hold. Do returns errors.ErrUnsupported for an unknown
 // operation; a wrapper passes it on. ErrNotHeld says that the hold has ended, and ErrUnknownOutcome
@@ -96,7 +83,7 @@ const (
 // strategy's Lease.
 type Lease interface {
 	// Do executes op.
-	Do(ctx context.Context, op Op) (Term, error)
+	Do(ctx context.Context, op Op) (Result, error)
 }
 
 // Sourced is implemented by a Lease, and by a Locker over one driver.
@@ -138,7 +125,7 @@ type Served interface {
 }
 
 // Tokened is implemented by a strategy's Lease if its token changes during the hold: Lock.Handle
-// uses Token in place of Grant.Token. A quorum's token consists of those of its nodes, which come
+// uses Token in place of HoldInfo.Token. A quorum's token consists of those of its nodes, which come
 // and go. A wrapper's Token is not used.
 type Tokened interface {
 	Lease

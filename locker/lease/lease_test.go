@@ -39,8 +39,8 @@ func TestWithoutWaiting(t *testing.T) {
 // wrapper is a Lease that wraps another one.
 type wrapper struct{ inner lease.Lease }
 
-func (*wrapper) Do(context.Context, lease.Op) (lease.Term, error) {
-	return lease.Term{}, errors.ErrUnsupported
+func (*wrapper) Do(context.Context, lease.Op) (lease.Result, error) {
+	return lease.Result{}, errors.ErrUnsupported
 }
 func (w *wrapper) Unwrap() lease.Lease { return w.inner }
 

@@ -63,10 +63,10 @@ func (h *hold) extend(until time.Time) {
 	}
 }
 
-func (h *hold) grant() lease.Grant {
+func (h *hold) grant() lease.HoldInfo {
 	h.locks.mu.Lock()
 	defer h.locks.mu.Unlock()
-	return lease.Grant{
+	return lease.HoldInfo{
 		Name: h.name, Owner: h.owner, Token: h.token, Mode: h.mode, TTL: h.ttl, Deadline: h.until, Fence: h.fence,
 		MinHold: h.minHold,
 	}
@@ -86,45 +86,45 @@ func (h *hold) Token() string {
 }
 
 // Do implements lease.Lease.
-func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	done := h.record(op)
-	term, err := h.do(ctx, op)
+	result, err := h.do(ctx, op)
 	done(err)
-	return term, err
+	return result, err
 }
 
-func (h *hold) do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (h *hold) do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if err := h.reach(ctx, op); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	defer h.locks.mu.Unlock()
 	if err := h.locks.faults.of(op.Kind); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	if h.tenures.find(h.token) != h {
-		return lease.Term{}, locker.ErrLost
+		return lease.Result{}, locker.ErrLost
 	}
 	switch op.Kind {
 	case lease.OpRenew:
 		h.extend(time.Now().Add(op.TTL.Truncate(time.Millisecond)))
 	case lease.OpRelease, lease.OpUndo:
-		return lease.Term{Others: h.end(op)}, nil
+		return h.end(op), nil
 	case lease.OpConvert:
 		if err := h.convert(op.Mode); err != nil {
-			return lease.Term{}, err
+			return lease.Result{}, err
 		}
 	case lease.OpNote:
 		h.note, h.token = op.Note, lease.NewToken()
 	case lease.OpRaiseFence:
 		if h.fence == 0 {
-			return lease.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
+			return lease.Result{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
 		}
 		h.fence = max(h.fence, op.Fence)
 		h.tenures.fence = max(h.tenures.fence, op.Fence)
 	default:
-		return lease.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
+		return lease.Result{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
 	}
-	return lease.Term{Deadline: h.until, Fence: h.fence}, nil
+	return lease.Result{Deadline: h.until, Fence: h.fence}, nil
 }
 
 // reach waits until op can be executed; then the mutex is held. A release that cannot be executed
@@ -152,21 +152,21 @@ func (h *hold) reach(ctx context.Context, op lease.Op) error {
 
 // end executes op, a release or an undo, on a live hold. It returns a release's findings about
 // waiters. The mutex is held.
-func (h *hold) end(op lease.Op) lease.Others {
+func (h *hold) end(op lease.Op) lease.Result {
 	t := h.tenures
 	at := slices.Index(t.holds, h)
 	switch {
 	case op.Kind == lease.OpUndo && h.over != nil:
 		h.over.extend(h.until)
 		t.holds[at] = h.over
-		return lease.OthersUnknown
+		return lease.Result{}
 	case time.Now().Before(op.KeepUntil):
 		h.released, h.until = true, earlier(h.until, op.KeepUntil)
 	default:
 		t.holds = slices.Delete(t.holds, at, at+1)
 	}
 	if op.Kind != lease.OpRelease {
-		return lease.OthersUnknown
+		return lease.Result{}
 	}
 	return h.locks.wake(h.name, op)
 }

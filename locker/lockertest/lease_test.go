@@ -21,8 +21,8 @@ func TestRaiseFence(t *testing.T) {
 	}
 	lock := grab(acquire(t, l, locker.Request{Name: "a", Fenced: true}))
 	raise := func(to int64) (int64, error) {
-		term, err := inner.Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: to})
-		return term.Fence, err
+		result, err := inner.Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: to})
+		return result.Fence, err
 	}
 	for _, tt := range []struct{ to, want int64 }{{7, 7}, {5, 7}} {
 		if got, err := raise(tt.to); err != nil || got != tt.want {

@@ -175,7 +175,7 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 		Resume: handle}); err != nil {
 		return err
 	}
-	g := handle.Grant()
+	g := handle.Info()
 	op := lease.Op{Kind: lease.OpRelease}
 	if g.MinHold > 0 {
 		op.KeepUntil = time.Now().Add(g.MinHold)

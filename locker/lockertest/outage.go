@@ -154,7 +154,7 @@ func attemptTimeout(ttl time.Duration) time.Duration {
 func acquireLimit(req locker.Request) time.Duration {
 	ttl := req.TTL
 	if ttl == 0 {
-		ttl = max(req.Resume.Grant().TTL, locker.DefaultTTL)
+		ttl = max(req.Resume.Info().TTL, locker.DefaultTTL)
 	}
 	if req.NoWait && req.MaxWait == 0 {
 		return attemptTimeout(ttl)

@@ -141,20 +141,18 @@ func (l *Locker) wakeFirst(name, own string) string {
 
 // wake wakes the waiters to try next once name may be free: all without a place, and the first with
 // one. op is the release, if it is one. The mutex is held.
-func (l *Locker) wake(name string, op lease.Op) lease.Others {
+func (l *Locker) wake(name string, op lease.Op) lease.Result {
 	switch {
-	case op.Next == lease.NextOwn && l.permits == 0:
-		return lease.OthersUnknown
-	case op.Next == lease.NextOther:
+	case op.ForWaiter && l.permits == 0:
+		return lease.Result{}
+	case op.WaiterLeft:
 		l.of(name).leavePlace(op.Waiter)
 		op.Waiter = ""
 	}
 	all := l.publish(name)
 	first := l.wakeFirst(name, op.Waiter)
-	if all || first != "" && first != op.Waiter {
-		return lease.OthersWoken
-	}
-	return lease.OthersNone
+	woke := all || first != "" && first != op.Waiter
+	return lease.Result{Alone: !woke, WokeOther: woke}
 }
 
 // Leave implements lease.Leaver.

@@ -204,7 +204,7 @@ func (l *Locker) take(ctx context.Context, req locker.Request) (*hold, error) {
 // takeOver replaces the hold named by the request's handle with a new one. The mutex is held.
 func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 	t := l.of(req.Name)
-	old := req.Resume.Grant()
+	old := req.Resume.Info()
 	was := t.find(old.Token)
 	switch {
 	case was == nil || was.mode != req.Mode:

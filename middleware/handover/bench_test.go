@@ -16,11 +16,11 @@ import (
 type lasting struct{}
 
 func (l lasting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: "token", TTL: time.Hour, Deadline: time.Now().Add(time.Hour)}, l), nil
+	return locker.NewLock(ctx, lease.HoldInfo{Name: req.Name, Token: "token", TTL: time.Hour, Deadline: time.Now().Add(time.Hour)}, l), nil
 }
 
-func (lasting) Do(_ context.Context, op lease.Op) (lease.Term, error) {
-	return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
+func (lasting) Do(_ context.Context, op lease.Op) (lease.Result, error) {
+	return lease.Result{Deadline: time.Now().Add(op.TTL)}, nil
 }
 
 // BenchmarkHandOver measures a hand-over, one operation each, without a server.

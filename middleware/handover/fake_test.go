@@ -64,7 +64,7 @@ func (s *store) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 	}
 	s.made++
 	s.value, s.until = strconv.Itoa(s.made), now.Add(s.ttl)
-	g := lease.Grant{Name: req.Name, Token: s.value, Owner: req.Owner, TTL: s.ttl, Deadline: s.until, Mode: req.Mode}
+	g := lease.HoldInfo{Name: req.Name, Token: s.value, Owner: req.Owner, TTL: s.ttl, Deadline: s.until, Mode: req.Mode}
 	if req.Fenced {
 		s.fence++
 		if s.mint != nil {
@@ -81,20 +81,20 @@ type stored struct {
 	value string
 }
 
-func (h *stored) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (h *stored) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if h.s.fail != nil {
 		if err := h.s.fail(op.Kind); err != nil {
-			return lease.Term{}, err
+			return lease.Result{}, err
 		}
 	}
 	if err := ctx.Err(); err != nil && op.Kind != lease.OpRelease {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	h.s.command(op.Kind.String())
 	defer h.s.mu.Unlock()
 	now := time.Now()
 	if h.s.value != h.value || !now.Before(h.s.until) {
-		return lease.Term{}, locker.ErrLost
+		return lease.Result{}, locker.ErrLost
 	}
 	switch op.Kind {
 	case lease.OpRelease:
@@ -105,12 +105,12 @@ func (h *stored) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		}
 	case lease.OpRaiseFence:
 		h.s.fence = max(h.s.fence, op.Fence)
-		return lease.Term{Deadline: h.s.until, Fence: h.s.fence}, nil
+		return lease.Result{Deadline: h.s.until, Fence: h.s.fence}, nil
 	case lease.OpConvert:
 	default:
-		return lease.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
+		return lease.Result{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
 	}
-	return lease.Term{Deadline: h.s.until}, nil
+	return lease.Result{Deadline: h.s.until}, nil
 }
 
 // process is a process with hand-overs, on a store.

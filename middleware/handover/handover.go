@@ -168,7 +168,7 @@ func (a *acquisition) newLock(h *heir) *locker.Lock {
 		return nil
 	}
 	l := &heldLease{tenure: t}
-	lock := locker.NewLock(a.caller, lease.Grant{
+	lock := locker.NewLock(a.caller, lease.HoldInfo{
 		Name: a.req.Name, Mode: locker.Exclusive, TTL: t.hold.TTL(), Deadline: t.hold.Deadline(), Fence: h.fence,
 	}, l)
 	l.hold = lock.Hold()

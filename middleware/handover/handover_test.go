@@ -135,7 +135,7 @@ func TestHandleAfterAHandOver(t *testing.T) {
 		waiter := p.wait(p.Context(), locker.Request{})
 		p.release(held)
 		lock := p.lock(waiter)
-		stale, now := held.Handle().Grant().Token, lock.Handle().Grant().Token
+		stale, now := held.Handle().Info().Token, lock.Handle().Info().Token
 		if stale == "" || stale == now || now != p.s.value {
 			p.Errorf("the old Handle has the token %q, the new one %q, the server %q", stale, now, p.s.value)
 		}

@@ -32,10 +32,10 @@ type renewalResult struct {
 type renewedKey struct{}
 
 // Do implements lease.Lease.
-func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err error) {
+func (l *heldLease) Do(ctx context.Context, op lease.Op) (result lease.Result, err error) {
 	if op.Kind == lease.OpRenew {
 		if r, ok := ctx.Value(renewedKey{}).(*renewalResult); ok {
-			return lease.Term{Deadline: r.deadline}, r.err
+			return lease.Result{Deadline: r.deadline}, r.err
 		}
 	}
 	var lock *locker.Lock
@@ -47,9 +47,9 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 	}
 	switch {
 	case lock == nil:
-		return term, locker.ErrReleased
+		return result, locker.ErrReleased
 	case op.Kind == lease.OpRelease:
-		return term, l.release(ctx)
+		return result, l.release(ctx)
 	case op.Kind == lease.OpRenew:
 		l.tenure.holderRenewals.Add(1)
 		defer l.tenure.holderRenewals.Add(-1)
@@ -58,18 +58,18 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err e
 		err = lock.SetNote(ctx, op.Note)
 	case op.Kind == lease.OpConvert && op.Mode == locker.Shared:
 		err = lock.Downgrade(ctx)
-		term.Fence = lock.Fence()
+		result.Fence = lock.Fence()
 	case op.Kind == lease.OpConvert:
 		err = lock.Upgrade(ctx)
-		term.Fence = lock.Fence()
+		result.Fence = lock.Fence()
 	case op.Kind == lease.OpUndo:
 		defer l.tenure.undone()
 		return lock.Hold().Lease().Do(ctx, op)
 	default:
 		return lock.Hold().Lease().Do(ctx, op)
 	}
-	term.Deadline = lock.Deadline()
-	return term, bare(err)
+	result.Deadline = lock.Deadline()
+	return result, bare(err)
 }
 
 // wrappedLock returns the wrapped Locker's Lock, or nil if l's Lock was released or forgotten.
@@ -131,7 +131,7 @@ func (l *heldLease) Token() string {
 	if lock == nil {
 		return lease.NewToken()
 	}
-	return lock.Handle().Grant().Token
+	return lock.Handle().Info().Token
 }
 
 // Loss implements lease.Explained.

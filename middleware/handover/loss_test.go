@@ -210,7 +210,7 @@ type counted struct {
 	asked          *[]time.Duration
 }
 
-func (c counted) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (c counted) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpRenew {
 		*c.inFlight++
 		*c.most = max(*c.most, *c.inFlight)

@@ -173,8 +173,8 @@ func (t *tenure) reserve(ctx context.Context, from lease.Hold) bool {
 	last := max(t.fence+minTokens, t.firstFence+began.Sub(t.began).Microseconds())
 	ctx, cancel := context.WithTimeout(ctx, min(t.hold.TTL()/4, maxReserve))
 	defer cancel()
-	term, err := t.hold.Lease().Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: last})
-	if err != nil || term.Fence != last { // another hold may have one of them
+	result, err := t.hold.Lease().Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: last})
+	if err != nil || result.Fence != last { // another hold may have one of them
 		return false
 	}
 	t.line.cohort.mu.Lock()

@@ -220,7 +220,7 @@ func TestLostOnce(t *testing.T) {
 	losses := 0
 	for range 100 {
 		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", Owner: "secret-owner"}))
-		token := lock.Handle().Grant().Token
+		token := lock.Handle().Info().Token
 		var wg sync.WaitGroup
 		wg.Go(func() { server.Expire("job") })
 		wg.Go(func() { _ = lock.Release(t.Context()) })

@@ -28,7 +28,7 @@ import (
 //	                                                       the first waiter at the server
 type baton struct {
 	lease    *wakingLease // the released one
-	ownOnly  bool         // the release wakes no other process (lease.NextOwn)
+	ownOnly  bool         // the release wakes no other process (lease.Op.ForWaiter)
 	answered bool         // the state is answered; otherwise sent
 	carrier  *waiter      // its attempt carries the baton and is in flight; nil: none
 	done     bool         // a request here has the lock: an answer to the release begins no baton
@@ -70,55 +70,58 @@ func (q *queue) endBaton(w *waiter, alone bool) {
 	}
 }
 
-// chooseNext returns the Waiter and the Next of the release's Op. If the release leaves the lock to
-// the leader here, chooseNext wakes the leader and returns its baton. keeps: the name stays taken.
-func (l *wakingLease) chooseNext(keeps bool) (id string, next lease.Next, b *baton) {
+// chooseNext sets who is to try next after op, a release. If the release leaves the lock to the
+// leader here, chooseNext wakes the leader and returns its baton.
+func (l *wakingLease) chooseNext(op *lease.Op) *baton {
+	op.Waiter, op.ForWaiter, op.WaiterLeft = "", false, false
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q, now := qs.byName[l.lock.Name()], time.Now()
 	if q == nil {
 		if qs.forgetPlace(l.lock.Name()) {
-			return qs.id, lease.NextOther, nil
+			op.Waiter, op.WaiterLeft = qs.id, true
 		}
-		return "", lease.NextFirst, nil
+		return nil
 	}
 	switch leader := q.leader(false); {
-	case keeps, leader == nil, !qs.strategy.queues, q.turn.yields(now):
-		return "", lease.NextFirst, nil
+	case !op.KeepUntil.IsZero(), leader == nil, !qs.strategy.queues, q.turn.yields(now):
+		return nil
 	case !qs.strategy.fair && q.turn.serves(leader, now):
 		// Woken before the release is sent, its attempt follows that without waiting for the answer.
 		q.recordRelease(l.lock, now)
 		q.baton = &baton{lease: l, ownOnly: true}
 		leader.notify(locktrace.ByRelease)
-		return qs.id, lease.NextOwn, q.baton
+		op.Waiter, op.ForWaiter = qs.id, true
+		return q.baton
 	}
-	return qs.id, lease.NextFirst, nil
+	op.Waiter = qs.id
+	return nil
 }
 
-// released wakes the leaders after op, a release or a conversion with the result term and err. given
+// released wakes the leaders after op, a release or a conversion with the result and err. given
 // is the baton that chooseNext returned.
-func (l *wakingLease) released(op lease.Op, term lease.Term, err error, given *baton) {
+func (l *wakingLease) released(op lease.Op, result lease.Result, err error, given *baton) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if given != nil && given.done {
 		return
 	}
-	q, reliedOnUs := qs.byName[l.lock.Name()], op.Waiter != "" && op.Next != lease.NextOther && err == nil
+	q, reliedOnUs := qs.byName[l.lock.Name()], op.Waiter != "" && !op.WaiterLeft && err == nil
 	switch {
 	case q != nil && q.heldByOther(l.lock):
 		return // the other's release wakes the next one
 	case q != nil && reliedOnUs:
 		// An attempt in flight may have come before the release: it does not carry this baton.
-		q.baton = &baton{lease: l, ownOnly: op.Next == lease.NextOwn, answered: true}
+		q.baton = &baton{lease: l, ownOnly: op.ForWaiter, answered: true}
 	case q != nil && q.baton == given:
 		q.baton = nil
 	case reliedOnUs:
 		go l.wakeOthers()
 	}
 	if q != nil {
-		q.afterRelease(l.lock, term.Others)
+		q.afterRelease(l.lock, result)
 	}
 }
 
@@ -127,6 +130,6 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, given *b
 // first waiter. The release removes the place of this process, so the leaders of a new queue try again.
 func (l *wakingLease) wakeOthers() {
 	qs := l.queues
-	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease, Waiter: qs.id, Next: lease.NextOther})
+	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease, Waiter: qs.id, WaiterLeft: true})
 	qs.tryAgain(l.lock.Name())
 }

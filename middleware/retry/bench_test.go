@@ -22,10 +22,10 @@ import (
 type free struct{}
 
 func (free) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: "token"}, free{}), nil
+	return locker.NewLock(ctx, lease.HoldInfo{Name: req.Name, Token: "token"}, free{}), nil
 }
 
-func (free) Do(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil }
+func (free) Do(context.Context, lease.Op) (lease.Result, error) { return lease.Result{}, nil }
 
 // BenchmarkUncontended measures what retry adds to an acquire and a release without contention.
 func BenchmarkUncontended(b *testing.B) {

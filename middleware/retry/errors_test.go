@@ -19,7 +19,7 @@ import (
 
 var (
 	errCut     = errors.New("connection cut")
-	handle     = locker.NewHandle(lease.Grant{Name: name, Token: "t"})
+	handle     = locker.NewHandle(lease.HoldInfo{Name: name, Token: "t"})
 	errUnknown = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, errCut)
 )
 

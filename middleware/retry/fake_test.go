@@ -38,7 +38,7 @@ type server struct {
 	unnamed   bool                                        // refusals name no owner
 	queue     bool                                        // refusals have Queue; releases may serve their process
 	fair      bool                                        // refusals have Fair
-	others    lease.Others                                // replies of releases
+	result    lease.Result                                // of releases
 	foreign   bool                                        // refusals have Foreign
 	lease     time.Duration                               // RetryAfter of refusals
 	jitter    time.Duration                               // Jitter of refusals
@@ -136,7 +136,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		s.held[req.Name] = map[*hold]bool{}
 	}
 	s.held[req.Name][h] = true
-	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: "t", Owner: req.Owner, Mode: req.Mode, TTL: time.Hour}, h), nil
+	return locker.NewLock(ctx, lease.HoldInfo{Name: req.Name, Token: "t", Owner: req.Owner, Mode: req.Mode, TTL: time.Hour}, h), nil
 }
 
 func (s *server) refusal(h *hold) error {
@@ -151,7 +151,7 @@ func (s *server) refusal(h *hold) error {
 	return fmt.Errorf("%w; %w", held, errHint)
 }
 
-func (h *hold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
+func (h *hold) Do(_ context.Context, op lease.Op) (lease.Result, error) {
 	switch op.Kind {
 	case lease.OpRelease:
 		if h.s.releasing != nil {
@@ -162,13 +162,13 @@ func (h *hold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 		h.s.mu.Unlock()
 		h.s.free(h)
 		if h.s.answering != nil {
-			return lease.Term{Others: h.s.others}, h.s.answering()
+			return h.s.result, h.s.answering()
 		}
-		return lease.Term{Others: h.s.others}, nil
+		return h.s.result, nil
 	case lease.OpRenew:
-		return lease.Term{Deadline: time.Now().Add(op.TTL), Fence: 7}, nil
+		return lease.Result{Deadline: time.Now().Add(op.TTL), Fence: 7}, nil
 	default:
-		return lease.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
+		return lease.Result{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestLocalReleaseOfWhatDidNotQueue(t *testing.T) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
 		for _, req := range []locker.Request{
 			{Name: name, NoWait: true},
-			{Name: name, Resume: locker.NewHandle(lease.Grant{Name: name, Token: "t"})},
+			{Name: name, Resume: locker.NewHandle(lease.HoldInfo{Name: name, Token: "t"})},
 		} {
 			lock := locker.Must(l.Acquire(t.Context(), req))
 			waiting := s.begin(t.Context(), l, locker.Request{})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -80,7 +79,7 @@ func TestTurnGoesOnAfterAnEarlyAttempt(t *testing.T) {
 		}
 		var kept int
 		for _, op := range s.releases {
-			if op.Next != lease.NextOwn {
+			if !op.ForWaiter {
 				break
 			}
 			kept++
@@ -113,7 +112,7 @@ func TestEarlyAttemptIsGivenUp(t *testing.T) {
 		check.OK(t, first.lock.Release(t.Context()))
 		synctest.Wait()
 		check.Is(t, second.err, context.Canceled)
-		if len(s.releases) != 2 || s.releases[0].Next != lease.NextOwn || s.releases[1].Next != lease.NextOther {
+		if len(s.releases) != 2 || !s.releases[0].ForWaiter || !s.releases[1].WaiterLeft {
 			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
 		}
 	})
@@ -139,7 +138,7 @@ func TestAttemptFromBeforeTheReleaseIsGivenUp(t *testing.T) {
 		cancel()
 		check.Advance(ms)
 		check.Is(t, second.err, context.Canceled)
-		if len(s.releases) != 2 || s.releases[0].Next != lease.NextOwn || s.releases[1].Next != lease.NextOther {
+		if len(s.releases) != 2 || !s.releases[0].ForWaiter || !s.releases[1].WaiterLeft {
 			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
 		}
 	})
@@ -167,7 +166,7 @@ func TestGivesUpBesideAReaderOutsideTheQueue(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		check.Is(t, second.err, context.Canceled)
-		if len(s.releases) != 2 || s.releases[0].Next != lease.NextFirst || s.releases[1].Next != lease.NextOther {
+		if len(s.releases) != 2 || s.releases[0].ForWaiter || !s.releases[1].WaiterLeft {
 			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
 		}
 	})

@@ -144,7 +144,7 @@ func TestPlaceOfAnAttemptThatIsCutOff(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		check.Is(t, second.err, context.Canceled)
-		if len(s.releases) != 2 || s.releases[1].Next != lease.NextOther {
+		if len(s.releases) != 2 || !s.releases[1].WaiterLeft {
 			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
 		}
 	})
@@ -153,7 +153,7 @@ func TestPlaceOfAnAttemptThatIsCutOff(t *testing.T) {
 // An attempt does not report the process as without a place if an earlier waiter may have left one.
 func TestPlaceOfAWaiterThatGaveUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		s.queue, s.others = true, lease.OthersNone
+		s.queue, s.result = true, lease.Result{Alone: true}
 		l := wrap(t, s, retry.Config{})
 		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 10 * ms})

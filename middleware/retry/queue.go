@@ -256,13 +256,13 @@ func (q *queue) recordAcquire(lock *locker.Lock, note string, alone bool, w *wai
 	}
 }
 
-// afterRelease wakes the leaders after a release or conversion of lock here. others is the answer's
-// report of waiters in other processes. mu is held.
-func (q *queue) afterRelease(lock lease.Hold, others lease.Others) {
+// afterRelease wakes the leaders after a release or conversion of lock here with that
+// result. mu is held.
+func (q *queue) afterRelease(lock lease.Hold, result lease.Result) {
 	now := time.Now()
 	q.recordRelease(lock, now)
-	q.vacant = others == lease.OthersNone
-	if others == lease.OthersWoken && !q.all.strategy.fair {
+	q.vacant = result.Alone
+	if result.WokeOther && !q.all.strategy.fair {
 		q.turn = turn{others: true, began: now}
 	}
 	q.wakeLeaders(locktrace.ByRelease)

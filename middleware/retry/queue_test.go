@@ -357,7 +357,7 @@ func TestPastTheQueue(t *testing.T) {
 		waiting := s.begin(t.Context(), l, locker.Request{Note: "waiting", MaxWait: time.Second})
 		noWait := s.begin(t.Context(), l, locker.Request{Note: "no wait", NoWait: true, MaxWait: time.Hour})
 		noWait.wantError(t, 0, locker.ErrNotAcquired, errHint)
-		resume := s.begin(t.Context(), l, locker.Request{Note: "resume", Resume: locker.NewHandle(lease.Grant{Name: name, Token: "t"})})
+		resume := s.begin(t.Context(), l, locker.Request{Note: "resume", Resume: locker.NewHandle(lease.HoldInfo{Name: name, Token: "t"})})
 		resume.wantError(t, 0, locker.ErrNotAcquired)
 		if waiting.done {
 			t.Error("the waiter has left")

@@ -32,16 +32,16 @@ func (r *retrier) wakeOnRelease(lock *locker.Lock) (alone bool) {
 }
 
 // Do implements lease.Lease.
-func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	var given *baton
 	if op.Kind == lease.OpRelease {
-		op.Waiter, op.Next, given = l.chooseNext(!op.KeepUntil.IsZero())
+		given = l.chooseNext(&op)
 	}
-	term, err := l.Lease.Do(ctx, op)
+	result, err := l.Lease.Do(ctx, op)
 	if op.Kind == lease.OpRelease || op.Kind == lease.OpConvert {
-		l.released(op, term, err, given)
+		l.released(op, result, err, given)
 	}
-	return term, err
+	return result, err
 }
 
 // Unwrap returns the strategy's Lease.

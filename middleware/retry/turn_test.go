@@ -22,12 +22,12 @@ import (
 func TestTurnOfAProcess(t *testing.T) {
 	type test struct {
 		fair bool
-		want []lease.Next
+		want []bool // the release leaves the lock to the next waiter here
 	}
 	bubbles(t, map[string]test{
 		// Until about 0, 2, 4 ms after the turn's begin; then a new turn, its last waiter alone.
-		"turns":          {false, []lease.Next{lease.NextOwn, lease.NextOwn, lease.NextFirst, lease.NextOwn, lease.NextFirst}},
-		"a strict order": {true, slices.Repeat([]lease.Next{lease.NextFirst}, 5)},
+		"turns":          {false, []bool{true, true, false, true, false}},
+		"a strict order": {true, make([]bool, 5)},
 	}, func(t *testing.T, s *server, tt test) {
 		s.queue, s.fair, s.latency = true, tt.fair, ms/10
 		l := wrap(t, s, retry.Config{})
@@ -42,14 +42,14 @@ func TestTurnOfAProcess(t *testing.T) {
 		for range cap(done) {
 			check.OK(t, <-done)
 		}
-		var next []lease.Next
+		var left []bool
 		for i, op := range s.releases {
-			next = append(next, op.Next)
+			left = append(left, op.ForWaiter)
 			if own := op.Waiter != ""; own != (i < 4) {
 				t.Errorf("release %d names a waiter of this process: %v", i+1, own)
 			}
 		}
-		equal(t, "who is next", next, tt.want)
+		equal(t, "left to the next waiter here", left, tt.want)
 	})
 }
 
@@ -93,7 +93,7 @@ func TestEarlyAttemptsBeginNoTurn(t *testing.T) {
 		synctest.Wait()
 		last.mustLock(t)
 		check.OK(t, last.lock.Release(t.Context()))
-		same(t, "who is next after the turn", s.releases[len(s.releases)-1].Next, lease.NextFirst)
+		same(t, "left to a waiter here after the turn", s.releases[len(s.releases)-1].ForWaiter, false)
 		elapse(time.Minute)
 	})
 }
@@ -116,7 +116,7 @@ func TestTurnServesThoseWhoWaited(t *testing.T) {
 		for range cap(done) {
 			check.OK(t, <-done)
 		}
-		equal(t, "who was next after 1 ms, 2 ms", []lease.Next{s.releases[0].Next, s.releases[1].Next}, []lease.Next{lease.NextOwn, lease.NextFirst})
+		equal(t, "left to a waiter here after 1 ms, 2 ms", []bool{s.releases[0].ForWaiter, s.releases[1].ForWaiter}, []bool{true, false})
 	})
 }
 
@@ -126,20 +126,20 @@ func TestTurnServesThoseWhoWaited(t *testing.T) {
 func TestAttemptAfterARelease(t *testing.T) {
 	type test struct {
 		fair   bool
-		others lease.Others
+		result lease.Result
 		holds  time.Duration
 		free   bool
 		after  time.Duration
 	}
 	bubbles(t, map[string]test{
-		"left to this process":       {others: lease.OthersUnknown, free: true},
-		"nobody else waits":          {others: lease.OthersNone, holds: 3 * ms, free: true},
-		"it is unknown who waits":    {others: lease.OthersUnknown, holds: 3 * ms},
-		"another is woken":           {others: lease.OthersWoken, holds: 3 * ms, after: ms},
-		"another, in a strict order": {others: lease.OthersWoken, holds: 3 * ms, fair: true},
-		"this process had a place":   {others: lease.OthersNone, holds: 10 * ms},
+		"left to this process":       {free: true},
+		"nobody else waits":          {result: lease.Result{Alone: true}, holds: 3 * ms, free: true},
+		"it is unknown who waits":    {holds: 3 * ms},
+		"another is woken":           {result: lease.Result{WokeOther: true}, holds: 3 * ms, after: ms},
+		"another, in a strict order": {result: lease.Result{WokeOther: true}, holds: 3 * ms, fair: true},
+		"this process had a place":   {result: lease.Result{Alone: true}, holds: 10 * ms},
 	}, func(t *testing.T, s *server, tt test) {
-		s.queue, s.fair, s.others, s.latency, s.lease = true, tt.fair, tt.others, ms/100, time.Hour
+		s.queue, s.fair, s.result, s.latency, s.lease = true, tt.fair, tt.result, ms/100, time.Hour
 		l := wrap(t, s, retry.Config{})
 		other := s.hold()
 		first := make(chan error, 1)
@@ -237,7 +237,7 @@ func TestKeptLockIsPassedOn(t *testing.T) {
 		synctest.Wait()
 		check.Is(t, second.err, context.Canceled)
 		synctest.Wait()
-		if len(s.releases) != 2 || s.releases[0].Next != lease.NextOwn || s.releases[1].Next != lease.NextOther || s.releases[1].Waiter != s.releases[0].Waiter {
+		if len(s.releases) != 2 || !s.releases[0].ForWaiter || !s.releases[1].WaiterLeft || s.releases[1].Waiter != s.releases[0].Waiter {
 			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
 		}
 	})
@@ -288,7 +288,7 @@ func TestNewLeaderHasNoPlace(t *testing.T) {
 // makes no attempt before the release. If that waiter gives up, the release gives up the place.
 func TestPlaceIsPassedOn(t *testing.T) {
 	bubbles(t, map[string]bool{"the next one waits": false, "it gives up": true}, func(t *testing.T, s *server, givesUp bool) {
-		s.queue, s.fair, s.others = true, true, lease.OthersNone
+		s.queue, s.fair, s.result = true, true, lease.Result{Alone: true}
 		l := wrap(t, s, retry.Config{})
 		other := s.hold()
 		first := make(chan error, 1)
@@ -307,7 +307,7 @@ func TestPlaceIsPassedOn(t *testing.T) {
 		}
 		want := []lease.Op{{Kind: lease.OpRelease, Waiter: last.ID}}
 		if givesUp {
-			want[0].Next = lease.NextOther
+			want[0].WaiterLeft = true
 			cancel()
 		}
 		check.OK(t, <-first)

@@ -89,13 +89,13 @@ type convertedLease struct {
 }
 
 // Do implements lease.Lease.
-func (l *convertedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l *convertedLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpNote && l.from != "" {
 		op.Note, _ = telemetry.JoinNote(op.Note, l.from, locker.MaxNameLen)
 	}
-	term, err := l.Lease.Do(ctx, op)
+	result, err := l.Lease.Do(ctx, op)
 	if op.Kind != lease.OpConvert {
-		return term, err
+		return result, err
 	}
 	attrs := []attribute.KeyValue{keyMode.String(op.Mode.String())}
 	switch {
@@ -107,7 +107,7 @@ func (l *convertedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error
 		attrs = ofError(append(attrs, keyOutcome.String(string(telemetry.OfRenew(err)))), err)
 	}
 	l.span.AddEvent("convert", with(attrs))
-	return term, strip(err)
+	return result, strip(err)
 }
 
 // Unwrap returns the strategy's Lease.

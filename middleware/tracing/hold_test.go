@@ -186,7 +186,7 @@ type overtaken struct {
 	lock *locker.Lock
 }
 
-func (o *overtaken) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (o *overtaken) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpRelease {
 		_ = o.lock.Renew(ctx, 0)
 	}

@@ -180,7 +180,7 @@ func TestResumeKeepsNote(t *testing.T) {
 			seen = req.Note
 			return nil, locker.ErrNotHeld
 		}))
-		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", Note: note, Resume: locker.NewHandle(lease.Grant{Name: "a", Token: "t"})})
+		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", Note: note, Resume: locker.NewHandle(lease.HoldInfo{Name: "a", Token: "t"})})
 		if strings.Contains(seen, "traceparent=") != sends || !strings.HasPrefix(seen, note) {
 			t.Errorf("a resume with note %q sends %q", note, seen)
 		}

@@ -24,7 +24,7 @@ func (c *Client) Resume(ctx context.Context, l locker.Locker, p Passed) (*Hold, 
 	}
 	e := c.begin(Event{
 		Name: handle.Name(), Kind: Resume, Over: p.Hold, Owner: handle.Owner(), Shared: handle.Mode() == locker.Shared,
-		TTL: handle.Grant().TTL,
+		TTL: handle.Info().TTL,
 	})
 	lock, err := locker.Resume(ctx, l, handle)
 	if err != nil {

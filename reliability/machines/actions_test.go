@@ -107,7 +107,7 @@ func (m *machine) granted(s step, lock *locker.Lock, ttl time.Duration, fenced b
 	handle := lock.Handle()
 	h := &hold{
 		held:  held{id: m.nextID(), lock: lock, owner: lock.Owner(), deadline: lock.Deadline()},
-		token: handle.Grant().Token, mode: lock.Mode(), writer: lock.Mode() == locker.Exclusive,
+		token: handle.Info().Token, mode: lock.Mode(), writer: lock.Mode() == locker.Exclusive,
 		fenced: fenced, handle: []locker.Handle{handle}, from: s.start.Add(ttl), to: s.end.Add(ttl),
 	}
 	if m.open(s) {
@@ -316,7 +316,7 @@ func (m *machine) resume(t *rapid.T) {
 		g.from, g.to, g.writer, g.permits = latest(g.from, from), latest(g.to, to), was, h.permits
 		m.fencedAs(g, before, handle.Fence() == 0) // an unfenced hold leaves the tenure's token as it is
 	case errors.Is(s.err, locker.ErrLost):
-		if s.end.Sub(s.start) < left(handle.Grant().TTL) {
+		if s.end.Sub(s.start) < left(handle.Info().TTL) {
 			m.Fatalf("resuming %s: lost before it was had, after %v: %v", h.id, s.end.Sub(s.start), s.err)
 		}
 		h.unsure = true
@@ -325,11 +325,11 @@ func (m *machine) resume(t *rapid.T) {
 			m.Fatalf("resuming %s, which is there: %v", h.id, s.err)
 		}
 		if m.open(s) { // it may yet find a late acquire's hold, and is undone
-			h.unsure, h.to = true, m.srv.drv.lastLate().Add(handle.Grant().TTL)
+			h.unsure, h.to = true, m.srv.drv.lastLate().Add(handle.Info().TTL)
 		}
 	case s.faulted():
 		h.unsure = true
-		h.to = latest(h.to, s.end, m.srv.drv.lastLate()).Add(handle.Grant().TTL)
+		h.to = latest(h.to, s.end, m.srv.drv.lastLate()).Add(handle.Info().TTL)
 	case m.foreign.After(s.start) && m.hash:
 	default:
 		m.Fatalf("resuming %s: %v, and nothing failed", h.id, s.err)

@@ -158,9 +158,9 @@ type withoutUndo struct{ lease.Lease }
 
 func (l withoutUndo) Unwrap() lease.Lease { return l.Lease }
 
-func (l withoutUndo) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l withoutUndo) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpUndo {
-		return lease.Term{}, nil
+		return lease.Result{}, nil
 	}
 	return l.Lease.Do(ctx, op)
 }

@@ -57,7 +57,7 @@ func singleWith(wrap func(lease.Lease) lease.Lease) workload.Opener {
 type releasesEarly struct{ lease.Lease }
 
 // Do implements lease.Lease.
-func (l releasesEarly) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l releasesEarly) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	op.KeepUntil = time.Time{}
 	return l.Lease.Do(ctx, op)
 }
@@ -105,7 +105,7 @@ func (f flaw) acquire(ctx context.Context, req locker.Request) (*locker.Lock, er
 	if !f.before {
 		from = time.Now()
 	}
-	g := lease.Grant{Name: req.Name, Owner: req.Owner, Token: token, TTL: req.TTL, Deadline: f.deadline(from, req.TTL)}
+	g := lease.HoldInfo{Name: req.Name, Owner: req.Owner, Token: token, TTL: req.TTL, Deadline: f.deadline(from, req.TTL)}
 	return locker.NewLock(ctx, g, flawedLease{f, req.Name, token}), nil
 }
 
@@ -139,7 +139,7 @@ type flawedLease struct {
 }
 
 // Do implements lease.Lease.
-func (l flawedLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err error) {
+func (l flawedLease) Do(ctx context.Context, op lease.Op) (result lease.Result, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	from := time.Now()
@@ -150,19 +150,19 @@ func (l flawedLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err 
 		if !l.before {
 			from = time.Now()
 		}
-		term.Deadline = l.deadline(from, op.TTL)
+		result.Deadline = l.deadline(from, op.TTL)
 	case lease.OpRelease:
 		reply, err = l.drv.Eval(ctx, l.end, []string{l.name}, []string{l.token})
 	default:
-		return term, errors.ErrUnsupported
+		return result, errors.ErrUnsupported
 	}
 	if err != nil {
-		return term, err
+		return result, err
 	}
 	if n, err := reply.Int(0); n != 1 || err != nil {
-		return term, errors.Join(locker.ErrLost, err)
+		return result, errors.Join(locker.ErrLost, err)
 	}
-	return term, nil
+	return result, nil
 }
 
 func newShares(drv driver.Driver) (locker.Locker, error) {
@@ -181,18 +181,18 @@ func (s shares) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 	if req.Resume.IsZero() {
 		return s.Locker.Acquire(ctx, req)
 	}
-	g := req.Resume.Grant()
+	g := req.Resume.Info()
 	l := flawedLease{s.flaw, g.Name, g.Token}
-	term, err := l.Do(ctx, lease.Op{Kind: lease.OpRenew, TTL: g.TTL})
+	result, err := l.Do(ctx, lease.Op{Kind: lease.OpRenew, TTL: g.TTL})
 	if errors.Is(err, locker.ErrLost) {
 		err = locker.ErrNotHeld
 	}
-	if err == nil && !time.Now().Before(term.Deadline) {
+	if err == nil && !time.Now().Before(result.Deadline) {
 		err = locker.ErrUnknownOutcome
 	}
 	if err != nil {
 		return nil, &locker.OpError{Op: "resume", Name: g.Name, Err: err}
 	}
-	g.Deadline, g.Fence = term.Deadline, 0
+	g.Deadline, g.Fence = result.Deadline, 0
 	return locker.NewLock(ctx, g, l), nil
 }

@@ -53,7 +53,7 @@ func shareChains(p *simulate.Plan, flaw string) {
 
 // handingOver returns an opener of single in a chain with hand-overs. flawed changes the leases at
 // the server, and change the grant of a handed-over lock. Either may be nil.
-func handingOver(flawed func(lease.Lease, lease.Hold) lease.Lease, change func(g *lease.Grant, l *leaseOf)) workload.Opener {
+func handingOver(flawed func(lease.Lease, lease.Hold) lease.Lease, change func(g *lease.HoldInfo, l *leaseOf)) workload.Opener {
 	return func(drv driver.Driver) (locker.Locker, error) {
 		strategy, err := single.New(drv, single.Config{})
 		waiting := locker.Chain(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -72,7 +72,7 @@ func handingOver(flawed func(lease.Lease, lease.Hold) lease.Lease, change func(g
 			if err != nil || change == nil {
 				return lock, err
 			}
-			g := lease.Grant{
+			g := lease.HoldInfo{
 				Name: lock.Name(), Owner: lock.Owner(), Token: lease.NewToken(), TTL: lock.TTL(),
 				Deadline: lock.Deadline(), Fence: lock.Fence(),
 			}
@@ -84,17 +84,17 @@ func handingOver(flawed func(lease.Lease, lease.Hold) lease.Lease, change func(g
 }
 
 var (
-	newSameFence = handingOver(nil, func(g *lease.Grant, l *leaseOf) {
+	newSameFence = handingOver(nil, func(g *lease.HoldInfo, l *leaseOf) {
 		if l.handed {
 			g.Fence--
 		}
 	})
-	newWholeLease = handingOver(nil, func(g *lease.Grant, l *leaseOf) {
+	newWholeLease = handingOver(nil, func(g *lease.HoldInfo, l *leaseOf) {
 		if whole := time.Now().Add(g.TTL - g.TTL/100 - 2*time.Millisecond); l.handed && whole.After(g.Deadline) {
 			g.Deadline = whole
 		}
 	})
-	newTwoHolders = handingOver(nil, func(_ *lease.Grant, l *leaseOf) { l.twice = true })
+	newTwoHolders = handingOver(nil, func(_ *lease.HoldInfo, l *leaseOf) { l.twice = true })
 	newUnnoticed  = handingOver(func(l lease.Lease, h lease.Hold) lease.Lease { return unrenewed{l, h} }, nil)
 )
 
@@ -105,11 +105,11 @@ type leaseOf struct {
 }
 
 // Do implements lease.Lease.
-func (l *leaseOf) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l *leaseOf) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	switch op.Kind {
 	case lease.OpRenew:
 		err := l.lock.Renew(ctx, op.TTL)
-		return lease.Term{Deadline: l.lock.Deadline()}, err
+		return lease.Result{Deadline: l.lock.Deadline()}, err
 	case lease.OpRelease:
 		if under, ok := l.lock.Hold().Lease().(interface{ Unwrap() lease.Lease }); ok && l.twice {
 			_, _ = under.Unwrap().Do(ctx, op)
@@ -118,9 +118,9 @@ func (l *leaseOf) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		if l.twice && errors.Is(err, locker.ErrLost) {
 			err = nil // it was sent before
 		}
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
-	return lease.Term{}, errors.ErrUnsupported
+	return lease.Result{}, errors.ErrUnsupported
 }
 
 // unrenewed is a lease that sends no renewals.
@@ -130,9 +130,9 @@ type unrenewed struct {
 }
 
 // Do implements lease.Lease.
-func (l unrenewed) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l unrenewed) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpRenew {
-		return lease.Term{Deadline: l.hold.Deadline()}, nil
+		return lease.Result{Deadline: l.hold.Deadline()}, nil
 	}
 	return l.Lease.Do(ctx, op)
 }

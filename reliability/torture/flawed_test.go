@@ -32,7 +32,7 @@ type flawed struct {
 
 // Acquire implements locker.Locker.
 func (f flawed) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	g := lease.Grant{Name: req.Name, Owner: "somebody", Token: lease.NewToken(), TTL: req.TTL, Deadline: time.Now().Add(f.believes(req.TTL))}
+	g := lease.HoldInfo{Name: req.Name, Owner: "somebody", Token: lease.NewToken(), TTL: req.TTL, Deadline: time.Now().Add(f.believes(req.TTL))}
 	set, err := f.SetNX(ctx, req.Name, g.Token, req.TTL)
 	if err != nil {
 		return nil, err
@@ -51,10 +51,10 @@ type flawedLease struct {
 var deletes = driver.NewScript("return redis.call('DEL', KEYS[1])")
 
 // Do implements lease.Lease.
-func (l flawedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l flawedLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind != lease.OpRelease {
-		return lease.Term{}, errors.ErrUnsupported
+		return lease.Result{}, errors.ErrUnsupported
 	}
 	_, err := l.Eval(ctx, deletes, []string{l.name}, nil)
-	return lease.Term{}, err
+	return lease.Result{}, err
 }

@@ -28,7 +28,7 @@ type keyAttempt struct {
 
 // newAttempt prepares an attempt for a checked request.
 func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) keyAttempt {
-	handed, permits := req.Resume.Grant(), max(req.Permits, 1)
+	handed, permits := req.Resume.Info(), max(req.Permits, 1)
 	if handed.Token != "" {
 		if l.spec.ParseValue != nil {
 			owner, note := l.spec.ParseValue(handed.Token)

@@ -163,9 +163,16 @@ func (h *keyHold) endCall(value string, op lease.Op) scriptCall {
 	if h.l.cfg.Fair {
 		fair = "1"
 	}
+	next := ""
+	switch {
+	case op.ForWaiter:
+		next = "keep"
+	case op.WaiterLeft:
+		next = "leave"
+	}
 	args := append(make([]string, 0, 5), value, channel)
-	if spec.Queue && (op.Waiter != "" || fair != "" || op.Next != "" || !op.KeepUntil.IsZero()) {
-		args = append(args, op.Waiter, fair, string(op.Next))
+	if spec.Queue && (op.Waiter != "" || fair != "" || next != "" || !op.KeepUntil.IsZero()) {
+		args = append(args, op.Waiter, fair, next)
 	}
 	c := h.lockCall(spec.Release, args...)
 	if spec.Queue {

@@ -23,7 +23,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 	if err := l.checkSupport(req); err != nil {
 		return "", err
 	}
-	if err := l.checkTTL(cmp.Or(req.TTL, req.Resume.Grant().TTL)); err != nil {
+	if err := l.checkTTL(cmp.Or(req.TTL, req.Resume.Info().TTL)); err != nil {
 		return "", err
 	}
 	key = l.cfg.Prefix + req.Name
@@ -35,7 +35,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 
 // checkSupport returns an error if the strategy cannot meet a request.
 func (l *Locker) checkSupport(req locker.Request) error {
-	spec, handed := l.spec, req.Resume.Grant()
+	spec, handed := l.spec, req.Resume.Info()
 	lacks := func(what string) error { return fmt.Errorf("%s %s: %w", spec.Name, what, errors.ErrUnsupported) }
 	switch {
 	case req.Mode != locker.Exclusive && !spec.Shared:

@@ -14,17 +14,17 @@ var errOvertaken = errors.New("a later conversion of the same lock overtook it")
 
 // convert changes the mode of the hold. Each conversion has a number: the script refuses a lower
 // one after a higher one.
-func (h *keyHold) convert(ctx context.Context, mode locker.Mode) (lease.Term, error) {
+func (h *keyHold) convert(ctx context.Context, mode locker.Mode) (lease.Result, error) {
 	call := h.convertCall(mode)
 	status, err := h.run(ctx, &call, replyYes, replyAlready, replyNo, replyRefused, replyLate, replyCounter,
 		replyForeign)
 	switch {
 	case err != nil:
-		return lease.Term{}, err
+		return lease.Result{}, err
 	case status == replyRefused:
-		return lease.Term{}, h.refusal(call.reply)
+		return lease.Result{}, h.refusal(call.reply)
 	case status == replyLate:
-		return lease.Term{}, driver.Permanent(errOvertaken)
+		return lease.Result{}, driver.Permanent(errOvertaken)
 	}
 	var fence int64
 	if mode == locker.Shared {
@@ -36,7 +36,7 @@ func (h *keyHold) convert(ctx context.Context, mode locker.Mode) (lease.Term, er
 		}
 	}
 	if err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
-	return lease.Term{Deadline: h.until(), Fence: fence}, nil
+	return lease.Result{Deadline: h.until(), Fence: fence}, nil
 }

@@ -238,7 +238,7 @@ func (v *victim) use(flags uint8, ops string) {
 		if v.permits > 0 {
 			token += " 1 0:"
 		}
-		req.Resume = locker.NewHandle(lease.Grant{Name: name, Owner: "o", Token: token, Mode: req.Mode})
+		req.Resume = locker.NewHandle(lease.HoldInfo{Name: name, Owner: "o", Token: token, Mode: req.Mode})
 	} else if flags&16 != 0 {
 		req.MinHold = time.Second
 	}
@@ -296,10 +296,10 @@ func (v *victim) do(op rune) {
 			v.Errorf("now %v, in spite of %v", v.lock.Mode(), err)
 		}
 	case 'f':
-		var term lease.Term
-		term, err = v.lease.Do(v.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: fence + 1})
-		if err == nil && (!v.is(1) || v.fence() <= fence || term.Fence != v.fence()) {
-			v.Errorf("raised over %d, to %d, by the reply %+v", fence, term.Fence, v.last)
+		var result lease.Result
+		result, err = v.lease.Do(v.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: fence + 1})
+		if err == nil && (!v.is(1) || v.fence() <= fence || result.Fence != v.fence()) {
+			v.Errorf("raised over %d, to %d, by the reply %+v", fence, result.Fence, v.last)
 		}
 		return
 	case 'i':

@@ -53,29 +53,28 @@ func (h *keyHold) Source() locktrace.Source { return h.l.Source() }
 func (h *keyHold) Server() any { return h.l.drv.Server(h.key) }
 
 // Do implements lease.Lease.
-func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	spec := h.l.spec
 	switch {
 	case op.Kind == lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
 	case op.Kind == lease.OpRelease:
 		if !op.KeepUntil.IsZero() && !spec.MinHold {
-			return lease.Term{}, fmt.Errorf("a release that keeps the name taken, on a lock of %s: %w", spec.Name,
+			return lease.Result{}, fmt.Errorf("a release that keeps the name taken, on a lock of %s: %w", spec.Name,
 				errors.ErrUnsupported)
 		}
-		others, err := h.releaseValues(ctx, op)
-		return lease.Term{Others: others}, err
+		return h.releaseValues(ctx, op)
 	case op.Kind == lease.OpNote && spec.Note:
-		return lease.Term{Deadline: h.until()}, h.setNote(ctx, op.Note)
+		return lease.Result{Deadline: h.until()}, h.setNote(ctx, op.Note)
 	case op.Kind == lease.OpUndo:
 		_, err := h.end(ctx, h.Token(), op)
-		return lease.Term{}, err
+		return lease.Result{}, err
 	case op.Kind == lease.OpRaiseFence && h.fenced():
 		return h.raiseFence(ctx, op.Fence)
 	case op.Kind == lease.OpConvert && spec.Convert != nil:
 		return h.convert(ctx, op.Mode)
 	}
-	return lease.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, spec.Name, errors.ErrUnsupported)
+	return lease.Result{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, spec.Name, errors.ErrUnsupported)
 }
 
 func (h *keyHold) fenced() bool { return h.counter != "" }
@@ -161,37 +160,37 @@ func lostIfOtherType(err error) error {
 	return err
 }
 
-func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
+func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Result, error) {
 	if err := h.finishChange(ctx, false); errors.Is(err, locker.ErrLost) {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	call := h.renewCall(ttl)
 	if _, err := h.run(ctx, &call, replyYes, replyNo); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	if err := call.shortfall(); err != nil { // a failover may bring the old lease back, so the old Deadline stays
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
-	return lease.Term{Deadline: h.extend(deadlineOf(call.Last, ttl))}, nil
+	return lease.Result{Deadline: h.extend(deadlineOf(call.Last, ttl))}, nil
 }
 
-func (h *keyHold) raiseFence(ctx context.Context, fence int64) (lease.Term, error) {
+func (h *keyHold) raiseFence(ctx context.Context, fence int64) (lease.Result, error) {
 	if fence < 1 || fence > maxFence {
-		return lease.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10),
+		return lease.Result{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10),
 			"a token that a counter can hold: 1 to 2^53-2")
 	}
 	call := h.raiseFenceCall(fence)
 	if _, err := h.run(ctx, &call, replyYes, replyNo, replyCounter, replyForeign); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	now, err := readFence(call.reply, 1)
 	if err == nil && now < fence {
 		err = malformed(fmt.Errorf("a fencing token of %d, raised to %d", now, fence))
 	}
 	if err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
-	return lease.Term{Deadline: h.until(), Fence: now}, nil
+	return lease.Result{Deadline: h.until(), Fence: now}, nil
 }
 
 // readOwnFence reads the fencing token in the reply to an acquire or upgrade. A token of an

@@ -110,7 +110,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.
 	if err != nil {
 		return nil, err
 	}
-	return locker.NewLock(ctx, lease.Grant{
+	return locker.NewLock(ctx, lease.HoldInfo{
 		Name: req.Name, Owner: a.owner, Token: a.acquired, Mode: req.Mode, TTL: a.ttl, Deadline: a.deadline,
 		Fence: a.fence, MinHold: a.req.MinHold,
 	}, a.keyHold), nil

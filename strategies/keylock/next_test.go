@@ -28,23 +28,24 @@ func TestWhoIsNextAfterARelease(t *testing.T) {
 		"reentrant":      func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) },
 		"fair reentrant": fairLocks["reentrant"],
 	}
+	alone, woke := lease.Result{Alone: true}, lease.Result{WokeOther: true}
 	for what, tt := range map[string]struct {
 		waiting []string // in the order of their places
 		op      lease.Op
-		want    lease.Others
-		fair    lease.Others
+		want    lease.Result
+		fair    lease.Result
 		woken   string // "": nobody; it may acquire the lock, and no other waiter
 	}{
-		"nobody waits":                      {want: lease.OthersNone, fair: lease.OthersNone},
-		"our waiter alone":                  {waiting: []string{own}, op: lease.Op{Waiter: own}, want: lease.OthersNone, fair: lease.OthersNone, woken: own},
-		"our waiter first":                  {waiting: []string{own, other}, op: lease.Op{Waiter: own}, want: lease.OthersNone, fair: lease.OthersNone, woken: own},
-		"another first":                     {waiting: []string{other, own}, op: lease.Op{Waiter: own}, want: lease.OthersWoken, fair: lease.OthersWoken, woken: other},
-		"another, and we do not wait":       {waiting: []string{other}, want: lease.OthersWoken, fair: lease.OthersWoken, woken: other},
-		"kept for our waiter":               {waiting: []string{other}, op: lease.Op{Waiter: own, Next: lease.NextOwn}, want: lease.OthersUnknown, fair: lease.OthersWoken},
-		"our waiter, first, has given up":   {waiting: []string{own, other}, op: lease.Op{Waiter: own, Next: lease.NextOther}, want: lease.OthersWoken, fair: lease.OthersWoken, woken: other},
-		"our waiter, alone, has given up":   {waiting: []string{own}, op: lease.Op{Waiter: own, Next: lease.NextOther}, want: lease.OthersNone, fair: lease.OthersNone},
-		"one without a place of its own":    {waiting: []string{""}, want: lease.OthersWoken, fair: lease.OthersWoken},
-		"our waiter, and one with no place": {waiting: []string{own, ""}, op: lease.Op{Waiter: own}, want: lease.OthersWoken, fair: lease.OthersWoken, woken: own},
+		"nobody waits":                      {want: alone, fair: alone},
+		"our waiter alone":                  {waiting: []string{own}, op: lease.Op{Waiter: own}, want: alone, fair: alone, woken: own},
+		"our waiter first":                  {waiting: []string{own, other}, op: lease.Op{Waiter: own}, want: alone, fair: alone, woken: own},
+		"another first":                     {waiting: []string{other, own}, op: lease.Op{Waiter: own}, want: woke, fair: woke, woken: other},
+		"another, and we do not wait":       {waiting: []string{other}, want: woke, fair: woke, woken: other},
+		"kept for our waiter":               {waiting: []string{other}, op: lease.Op{Waiter: own, ForWaiter: true}, fair: woke},
+		"our waiter, first, has given up":   {waiting: []string{own, other}, op: lease.Op{Waiter: own, WaiterLeft: true}, want: woke, fair: woke, woken: other},
+		"our waiter, alone, has given up":   {waiting: []string{own}, op: lease.Op{Waiter: own, WaiterLeft: true}, want: alone, fair: alone},
+		"one without a place of its own":    {waiting: []string{""}, want: woke, fair: woke},
+		"our waiter, and one with no place": {waiting: []string{own, ""}, op: lease.Op{Waiter: own}, want: woke, fair: woke, woken: own},
 	} {
 		for s, open := range strategies {
 			t.Run(what+"/"+s, func(t *testing.T) {
@@ -84,11 +85,11 @@ func TestWhoIsNextAfterARelease(t *testing.T) {
 }
 
 // wantOthers releases held, and demands its report on the waiters.
-func wantOthers(t *testing.T, held *locker.Lock, op lease.Op, want lease.Others) {
+func wantOthers(t *testing.T, held *locker.Lock, op lease.Op, want lease.Result) {
 	t.Helper()
-	term, err := leaseOf(held).Do(t.Context(), op)
+	result, err := leaseOf(held).Do(t.Context(), op)
 	wantNone(t, err)
-	check.Equal(t, "what the release found out", term.Others, want)
+	check.Equal(t, "what the release found out", result, want)
 }
 
 // If the waiter that a release relied on gives up, a second release passes on the lock, despite the
@@ -114,7 +115,7 @@ func TestReleaseForAnother(t *testing.T) {
 		release := lease.Op{Kind: lease.OpRelease, Waiter: "own"}
 		_, err := leaseOf(held).Do(t.Context(), release)
 		match("the release", err, nil)
-		release.Next = lease.NextOther
+		release.WaiterLeft = true
 		_, err = leaseOf(held).Do(t.Context(), release)
 		match("the second release", err, locker.ErrLost)
 		match("the second waiter", try("other", time.Second), nil)
@@ -166,9 +167,9 @@ func TestReadersAreOthers(t *testing.T) {
 	clients.Bubble(t, func(t *testing.T) {
 		l := locker.Must(rwhash.New(clients.OpenMemory(t, clients.NewMemory(t)), rwhash.Config{}))
 		req := locker.Request{Name: name, TTL: time.Minute}
-		for _, want := range []lease.Others{lease.OthersNone, lease.OthersWoken} {
+		for _, want := range []lease.Result{{Alone: true}, {WokeOther: true}} {
 			held := locker.Must(l.Acquire(t.Context(), req))
-			if want != lease.OthersNone {
+			if want.WokeOther {
 				waits := lease.WithWaiting(t.Context(), lease.Waiting{ID: "other", Since: time.Now()})
 				wantIs(t, check.ErrOf(l.Acquire(waits, locker.Request{Name: name, Mode: locker.Shared})), locker.ErrNotAcquired)
 			}
@@ -192,6 +193,6 @@ func TestLateAttemptLeavesThePlace(t *testing.T) {
 		refused(lease.Waiting{ID: "other", Since: time.Now()})
 		refused(lease.Waiting{ID: "other", Since: time.Now(), Until: time.Now().Add(time.Millisecond)})
 		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // fake time
-		wantOthers(t, held, lease.Op{Kind: lease.OpRelease}, lease.OthersWoken)
+		wantOthers(t, held, lease.Op{Kind: lease.OpRelease}, lease.Result{WokeOther: true})
 	})
 }

@@ -121,19 +121,19 @@ func (h *keyHold) sendChange(ctx context.Context) error {
 
 // releaseValues releases the hold. While a change of its note or a send of its acquire is in flight,
 // the hold may have one of several values: releaseValues releases each.
-func (h *keyHold) releaseValues(ctx context.Context, op lease.Op) (lease.Others, error) {
+func (h *keyHold) releaseValues(ctx context.Context, op lease.Op) (lease.Result, error) {
 	first := h.Token()
-	others, err := h.end(ctx, first, op)
+	result, err := h.end(ctx, first, op)
 	for _, value := range h.otherValues(first) {
 		more, errMore := h.end(ctx, value, op)
 		switch {
 		case errMore == nil && (err == nil || errors.Is(err, locker.ErrLost)):
-			others, err = more, nil
+			result, err = more, nil
 		case errMore != nil && !errors.Is(errMore, locker.ErrLost):
-			others, err = more, errMore
+			result, err = more, errMore
 		}
 	}
-	return others, err
+	return result, err
 }
 
 // otherValues returns the possible values of the hold at the server, except first.

@@ -12,7 +12,7 @@ import (
 func TestPrintingALeaseNeverShowsTheToken(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		lock := b.acquire(t, locker.Request{Note: "nightly"})
-		random := lock.Handle().Grant().Token[:lease.TokenLen]
+		random := lock.Handle().Info().Token[:lease.TokenLen]
 		l := leaseOf(lock)
 		for _, v := range []any{l, struct{ lease.Lease }{l}} {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d"} {

@@ -22,41 +22,34 @@ func (h *keyHold) undoOp() lease.Op {
 }
 
 // end ends the hold with that value. The end of ctx stops the resending. It stops neither the first
-// send nor the wait for its reply. others describes the waiters.
-func (h *keyHold) end(ctx context.Context, value string, op lease.Op) (others lease.Others, err error) {
+// send nor the wait for its reply.
+func (h *keyHold) end(ctx context.Context, value string, op lease.Op) (result lease.Result, err error) {
 	call := h.endCall(value, op)
 	call.Patience, call.Limit = ctx, cmp.Or(h.l.cfg.ReleaseTimeout, 2*h.timeout)
 	deadline, mark := h.until(), h.unanswered.Mark()
 	err = call.Resolve(uncancelled(ctx), call.send)
-	op.Waiter, op.Next = "", lease.NextFirst // its process has tried meanwhile
+	op.Waiter, op.ForWaiter, op.WaiterLeft = "", false, false // its process has tried meanwhile
 	if err == nil {
-		others, err = h.released(call.reply)
+		result, err = h.released(call.reply)
 	}
 	err = lostIfOtherType(err)
 	if err != nil && !errors.Is(err, locker.ErrLost) {
 		h.cleanUpKnown(value, op)
-		return lease.OthersUnknown, err
+		return lease.Result{}, err
 	}
 	if h.unanswered.RemovedSince(mark); !h.unanswered.Settled() {
 		h.cleanUp(h.unanswered, value, op) // a send of the acquire may yet be executed on the free key
 	}
 	if call.Open > 0 && call.FirstOpen.Before(deadline) {
-		return lease.OthersUnknown, nil // an earlier send ended it
+		return lease.Result{}, nil // an earlier send ended it
 	}
-	return others, err
+	return result, err
 }
 
 // released reads the reply of Release or UndoResume.
-func (h *keyHold) released(reply driver.Reply) (lease.Others, error) {
+func (h *keyHold) released(reply driver.Reply) (lease.Result, error) {
 	status, err := h.heldStatus(reply, replyYes, replyAlone, replyWoken, replyNo)
-	switch status {
-	case replyAlone:
-		return lease.OthersNone, err
-	case replyWoken:
-		return lease.OthersWoken, err
-	default:
-		return lease.OthersUnknown, err
-	}
+	return lease.Result{Alone: status == replyAlone, WokeOther: status == replyWoken}, err
 }
 
 // unsubscribeTime is the time until the server has handled the UNSUBSCRIBE of readers. A release
@@ -66,7 +59,7 @@ const unsubscribeTime = 10 * time.Millisecond
 // Leave implements lease.Leaver. It sends a release with a fresh value: only the queue changes.
 func (l *Locker) Leave(name, id string, left func()) {
 	h := l.foundHold(name, l.spec.newValue("", "", 1), 0)
-	call := h.endCall(h.value, lease.Op{Kind: lease.OpRelease, Waiter: id, Next: lease.NextOther})
+	call := h.endCall(h.value, lease.Op{Kind: lease.OpRelease, Waiter: id, WaiterLeft: true})
 	l.drv.Background(func(ctx context.Context) {
 		defer left()
 		if id == "" {

@@ -20,7 +20,7 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 	if ctx == nil {
 		return driver.NilContext("ReleaseHandle ctx")
 	}
-	g := handle.Grant()
+	g := handle.Info()
 	_, err := l.check(uncancelled(ctx), locker.Request{Name: g.Name, Mode: g.Mode, Resume: handle})
 	if err != nil {
 		return err

@@ -100,7 +100,8 @@ type Spec struct {
 	//
 	//	ARGV   value, the channel to publish on ('': do not publish);
 	//	       with Queue: the place of the caller's process, which needs no wake-up ('': none); '1'
-	//	       if the order is strict, else ''; who is to try next (lease.Next). The three are left
+	//	       if the order is strict, else ''; who is to try next: 'keep' if that place alone, 'leave'
+	//	       if nobody waits there any more, else '' for the first waiter. The three are left
 	//	       out if all are '' and nothing follows;
 	//	       with MinHold, if the name is to stay taken: for how long. The hold
 	//	       is replaced by one that nobody can renew or release, and waiters that do not poll are

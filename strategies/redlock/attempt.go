@@ -60,7 +60,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 
 // newAttempt makes the attempt for a checked request.
 func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []string) *quorumAttempt {
-	given := req.Resume.Grant()
+	given := req.Resume.Info()
 	fresh := false
 	if req.Owner == "" && tokens == nil {
 		// All nodes store the same owner: it relates the node locks, and re-entry goes by it.
@@ -154,7 +154,7 @@ func (a *quorumAttempt) requestFor(s *slot) *locker.Request {
 		return &a.req
 	}
 	req := a.req
-	g := req.Resume.Grant()
+	g := req.Resume.Info()
 	g.Token = a.tokens[s.node.index]
 	req.Resume = locker.NewHandle(g)
 	return &req
@@ -219,7 +219,7 @@ func (a *quorumAttempt) nodeAnswered() {
 
 // await waits until the attempt is decided, timer fires or ctx ends. It returns the grant or the
 // error.
-func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.Grant, error) {
+func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.HoldInfo, error) {
 	select {
 	case <-a.decided:
 	case <-timer.C:
@@ -230,7 +230,7 @@ func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.Gra
 	}
 	a.mu.Lock()
 	defer a.unlock()
-	return lease.Grant{
+	return lease.HoldInfo{
 		Name: a.req.Name, Owner: a.owner(), Mode: a.req.Mode, TTL: a.req.TTL, Deadline: a.deadline, Fence: a.fence,
 		MinHold: a.req.MinHold,
 	}, a.err

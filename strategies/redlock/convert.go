@@ -12,9 +12,9 @@ import (
 
 // convert changes the mode at a quorum, one conversion at a time. It releases no node lock: all
 // count for a shared lock, whatever their mode.
-func (h *heldLock) convert(ctx context.Context, to locker.Mode) (lease.Term, error) {
+func (h *heldLock) convert(ctx context.Context, to locker.Mode) (lease.Result, error) {
 	if err := h.turn.take(ctx); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	defer h.turn.pass()
 	if to == locker.Exclusive {
@@ -24,20 +24,20 @@ func (h *heldLock) convert(ctx context.Context, to locker.Mode) (lease.Term, err
 }
 
 // downgrade gives up exclusivity, whatever its outcome. The next renewal converts missed nodes.
-func (h *heldLock) downgrade(ctx context.Context) (lease.Term, error) {
+func (h *heldLock) downgrade(ctx context.Context) (lease.Result, error) {
 	h.mu.Lock()
 	before := h.mode
 	h.mode = locker.Shared
 	h.unlock()
 	answers, err := h.each(ctx, h.attemptTimeout(), converting(locker.Shared))
 	if answers.done >= h.quorum {
-		return h.term(), nil
+		return h.result(), nil
 	}
 	err = h.missed(answers, err)
 	if errors.Is(err, locker.ErrNotHeld) || answers.unsupported() && h.revertMode(before) {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
-	return lease.Term{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
+	return lease.Result{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
 }
 
 // converting returns the function that converts one node lock, for each.
@@ -62,7 +62,7 @@ func (h *heldLock) revertMode(mode locker.Mode) bool {
 
 // upgrade needs a quorum known to be exclusive until the Deadline, with one fencing token.
 // Otherwise it makes upgraded node locks, and those of unknown mode, shared again.
-func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
+func (h *heldLock) upgrade(ctx context.Context) (lease.Result, error) {
 	end := time.Now().Add(h.attemptTimeout()) // of all steps
 	h.mu.Lock()
 	deadline, already := h.deadline, h.mode == locker.Exclusive // the node locks are to last until then
@@ -71,9 +71,9 @@ func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 	answers, err := h.each(ctx, h.attemptTimeout(), converting(locker.Exclusive))
 	if already {
 		if answers.done < h.quorum {
-			return lease.Term{}, h.missed(answers, err)
+			return lease.Result{}, h.missed(answers, err)
 		}
-		return lease.Term{Deadline: deadline}, nil
+		return lease.Result{Deadline: deadline}, nil
 	}
 	fence := h.fenceToRaise(answers)
 	if fence > 0 {
@@ -81,12 +81,12 @@ func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 			return p.upgradeAndRaise(fence, deadline, op.left)
 		})
 	}
-	term, upgraded := h.endUpgrade(answers, fence, deadline)
+	result, upgraded := h.endUpgrade(answers, fence, deadline)
 	if upgraded {
-		return term, nil
+		return result, nil
 	}
 	h.awaitShared(ctx, time.Until(end))
-	return lease.Term{}, answers.upgradeVerdict(h.missed(answers, err))
+	return lease.Result{}, answers.upgradeVerdict(h.missed(answers, err))
 }
 
 // fenceToRaise returns the fencing token for the nodes after an upgrade of a quorum: the highest of
@@ -102,7 +102,7 @@ func (h *heldLock) fenceToRaise(answers *nodeAnswers) int64 {
 
 // endUpgrade ends an upgrade, and reports whether the lock is exclusive now. Node locks of another
 // mode are converted in the background.
-func (h *heldLock) endUpgrade(answers *nodeAnswers, fence int64, deadline time.Time) (term lease.Term, upgraded bool) {
+func (h *heldLock) endUpgrade(answers *nodeAnswers, fence int64, deadline time.Time) (result lease.Result, upgraded bool) {
 	h.mu.Lock()
 	defer h.unlock()
 	upgraded = answers.done >= h.quorum && h.becomeExclusive(fence, deadline)
@@ -113,7 +113,7 @@ func (h *heldLock) endUpgrade(answers *nodeAnswers, fence int64, deadline time.T
 		}
 	}
 	h.watchLoss()
-	return lease.Term{Deadline: h.deadline, Fence: h.fence}, upgraded
+	return lease.Result{Deadline: h.deadline, Fence: h.fence}, upgraded
 }
 
 // becomeExclusive makes the lock exclusive, with fence as its token, if a quorum of such node locks

@@ -35,18 +35,18 @@ func (h *heldLock) attach(lock *locker.Lock) *locker.Lock {
 
 // Do implements lease.Lease. OpRaiseFence and OpUndo are for the nodes of a quorum, and a quorum is
 // no node.
-func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	switch op.Kind {
 	case lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.req.TTL))
 	case lease.OpRelease:
-		return lease.Term{}, h.release(ctx, op.KeepUntil)
+		return lease.Result{}, h.release(ctx, op.KeepUntil)
 	case lease.OpConvert:
 		return h.convert(ctx, op.Mode)
 	case lease.OpNote:
 		return h.setNote(ctx, op.Note)
 	default:
-		return lease.Term{}, fmt.Errorf("%v on a lock of redlock: %w", op.Kind, errors.ErrUnsupported)
+		return lease.Result{}, fmt.Errorf("%v on a lock of redlock: %w", op.Kind, errors.ErrUnsupported)
 	}
 }
 
@@ -65,7 +65,7 @@ func (h *heldLock) Token() string {
 	h.unlock()
 	for i, lock := range locks {
 		if lock != nil {
-			tokens[i] = lock.Handle().Grant().Token // without the mutex: it calls the node's Lease
+			tokens[i] = lock.Handle().Info().Token // without the mutex: it calls the node's Lease
 		}
 	}
 	return encodeToken(tokens, note)

@@ -72,13 +72,13 @@ func newNodeLock(
 }
 
 // Do implements lease.Lease.
-func (p *nodeLock) Do(ctx context.Context, op lease.Op) (term lease.Term, err error) {
+func (p *nodeLock) Do(ctx context.Context, op lease.Op) (result lease.Result, err error) {
 	p.slot.node.beginCall(ctx, p.of.attemptTimeout())
 	defer p.slot.node.endCall(ctx, &err, p.of.attemptTimeout())
 	if op.Kind == lease.OpRelease && p.quiet.Load() {
-		term, err := p.Lease.Do(ctx, lease.Op{Kind: lease.OpUndo})
+		result, err := p.Lease.Do(ctx, lease.Op{Kind: lease.OpUndo})
 		if p.resumed || !errors.Is(err, errors.ErrUnsupported) {
-			return term, err
+			return result, err
 		}
 	}
 	if op.Kind == lease.OpRelease {
@@ -188,11 +188,11 @@ func (p *nodeLock) raise(fence int64) error {
 	}
 	ctx, stop := h.untilDeadline()
 	defer stop()
-	term, err := p.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: fence})
+	result, err := p.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: fence})
 	h.mu.Lock()
 	defer h.unlock()
 	if err == nil {
-		p.fence = max(p.fence, fence, term.Fence)
+		p.fence = max(p.fence, fence, result.Fence)
 	}
 	p.dropIfLost(err)
 	return err

@@ -178,16 +178,16 @@ func (l *nodeLease) Source() locktrace.Source {
 	return locktrace.Source{Strategy: "lockertest", Client: "memory", Address: fmt.Sprintf("mem:%d", l.node.index)}
 }
 
-func (l *nodeLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l *nodeLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	what := op.Kind.String()
 	if err := l.node.reach(ctx, what); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
-	term, err := l.Lease.Do(context.WithoutCancel(ctx), op)
+	result, err := l.Lease.Do(context.WithoutCancel(ctx), op)
 	if err = l.node.answer(what, err); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
-	return term, nil
+	return result, nil
 }
 
 // fails fails these operations.

@@ -108,7 +108,7 @@ func TestNewRefuses(t *testing.T) {
 func TestAcquireRefuses(t *testing.T) {
 	inMemory(t, 3, redlock.Config{MinValidity: time.Second}, func(t *testing.T, c *cluster) {
 		foreign := func(token string) locker.Handle {
-			return locker.NewHandle(lease.Grant{Name: name, Token: token, TTL: ttl})
+			return locker.NewHandle(lease.HoldInfo{Name: name, Token: token, TTL: ttl})
 		}
 		wire := func(text string) locker.Handle {
 			return foreign("redlock1." + base64.RawURLEncoding.EncodeToString([]byte(text)))
@@ -209,7 +209,7 @@ func TestOnClose(t *testing.T) {
 // overLease returns a lock over another Lease.
 func overLease(fence int64, l lease.Lease) func(*locker.Lock) *locker.Lock {
 	return func(lock *locker.Lock) *locker.Lock {
-		return locker.NewLock(bg, lease.Grant{
+		return locker.NewLock(bg, lease.HoldInfo{
 			Name: lock.Name(), Token: "t", TTL: lock.TTL(), Deadline: lock.Deadline(), Fence: fence,
 		}, l)
 	}
@@ -217,7 +217,7 @@ func overLease(fence int64, l lease.Lease) func(*locker.Lock) *locker.Lock {
 
 type panicking struct{}
 
-func (panicking) Do(context.Context, lease.Op) (lease.Term, error) { panic("a lease's own") }
+func (panicking) Do(context.Context, lease.Op) (lease.Result, error) { panic("a lease's own") }
 
 // A fault in a node's own code is a failure of the node. Nobody else could recover a panic in a
 // goroutine of redlock.

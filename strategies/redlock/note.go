@@ -10,25 +10,25 @@ import (
 )
 
 // setNote changes the note at a quorum. Other node locks get it with their next renewal.
-func (h *heldLock) setNote(ctx context.Context, note string) (lease.Term, error) {
+func (h *heldLock) setNote(ctx context.Context, note string) (lease.Result, error) {
 	if err := h.turn.take(ctx); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	defer h.turn.pass()
 	answers, err := h.each(ctx, h.attemptTimeout(), func(p *nodeLock, _ *operation) error { return p.setNote(note) })
 	if answers.unsupported() {
-		return lease.Term{}, h.missed(answers, err)
+		return lease.Result{}, h.missed(answers, err)
 	}
 	h.mu.Lock()
 	h.note = note
 	h.unlock()
 	if answers.done >= h.quorum {
-		return h.term(), nil
+		return h.result(), nil
 	}
 	if err = h.missed(answers, err); !errors.Is(err, locker.ErrNotHeld) {
 		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 	}
-	return lease.Term{}, err
+	return lease.Result{}, err
 }
 
 // setNote changes the note at the node.

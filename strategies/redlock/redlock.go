@@ -125,7 +125,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 		return nil, "", fmt.Errorf("a quorum has no permits, semaphore does: %w", errors.ErrUnsupported)
 	}
 	if !req.Resume.IsZero() {
-		if tokens, note, err = decodeToken(req.Resume.Grant().Token, len(l.nodes)); err != nil {
+		if tokens, note, err = decodeToken(req.Resume.Info().Token, len(l.nodes)); err != nil {
 			return nil, "", err
 		}
 		if none := func(token string) bool { return token == "" }; len(slices.DeleteFunc(slices.Clone(tokens),
@@ -133,7 +133,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 			return nil, "", locker.ErrNotHeld // there is nothing to resume
 		}
 	}
-	if ttl := max(l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Grant().TTL)), req.MinHold); ttl <= l.cfg.MinValidity {
+	if ttl := max(l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Info().TTL)), req.MinHold); ttl <= l.cfg.MinValidity {
 		return nil, "", driver.Invalid("Request.TTL", ttl.String(),
 			fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // renew extends the lease at a quorum, and restores the lock at nodes without it.
-func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
+func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Result, error) {
 	if err := h.turn.take(ctx); err != nil {
-		return lease.Term{}, err
+		return lease.Result{}, err
 	}
 	defer h.turn.pass()
 	h.mu.Lock()
@@ -24,7 +24,7 @@ func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, er
 		func(p *nodeLock, op *operation) error { return p.renew(toAsk, began, op.left) })
 	renewed := answers.done >= h.quorum
 	if renewed && h.moveDeadline(began, ttl) {
-		return h.term(), nil
+		return h.result(), nil
 	}
 	err = h.missed(answers, err)
 	if renewed && !errors.Is(err, locker.ErrNotHeld) {
@@ -35,13 +35,13 @@ func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, er
 	if h.phase == holding {
 		h.restore(ttl, false) // the quorum may need it
 	}
-	return lease.Term{}, err
+	return lease.Result{}, err
 }
 
-func (h *heldLock) term() lease.Term {
+func (h *heldLock) result() lease.Result {
 	h.mu.Lock()
 	defer h.unlock()
-	return lease.Term{Deadline: h.deadline}
+	return lease.Result{Deadline: h.deadline}
 }
 
 // moveDeadline moves the Deadline to the end of the quorum that granted the renewal begun at began,

@@ -40,7 +40,7 @@ func TestLateReleaseWakesOthers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		b.drv.Then(fault{Hang: true})
-		_, err := locktest.LeaseOf(held).Do(ctx, lease.Op{Kind: lease.OpRelease, Waiter: own, Next: lease.NextOwn})
+		_, err := locktest.LeaseOf(held).Do(ctx, lease.Op{Kind: lease.OpRelease, Waiter: own, ForWaiter: true})
 		check.Is(t, err, locker.ErrUnknownOutcome)
 		sleep(100 * time.Millisecond)
 		if score, err := b.m.ZScore("{job}:waiters", other); err != nil || score >= 0 || b.m.Exists("job") {

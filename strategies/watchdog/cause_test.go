@@ -53,10 +53,10 @@ func (s stubborn) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	return grant(ctx, req, s), nil
 }
 
-func (s stubborn) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (s stubborn) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpRenew {
 		if err := <-s.renewals; err != nil {
-			return lease.Term{}, err
+			return lease.Result{}, err
 		}
 	}
 	return s.granting.Do(ctx, op)

@@ -111,9 +111,9 @@ func (granting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 }
 
 func grant(ctx context.Context, req locker.Request, l lease.Lease) *locker.Lock {
-	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL)}, l)
+	return locker.NewLock(ctx, lease.HoldInfo{Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL)}, l)
 }
 
-func (granting) Do(_ context.Context, op lease.Op) (lease.Term, error) {
-	return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
+func (granting) Do(_ context.Context, op lease.Op) (lease.Result, error) {
+	return lease.Result{Deadline: time.Now().Add(op.TTL)}, nil
 }

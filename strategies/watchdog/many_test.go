@@ -28,12 +28,12 @@ func (s slow) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, er
 	return grant(ctx, req, s), nil
 }
 
-func (s slow) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (s slow) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	switch {
 	case op.Kind != lease.OpRenew:
 	case s.silent.Load() && strings.HasPrefix(s.name, "silent"):
 		<-ctx.Done()
-		return lease.Term{}, ctx.Err()
+		return lease.Result{}, ctx.Err()
 	default:
 		time.Sleep(s.takes)
 	}

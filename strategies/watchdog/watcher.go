@@ -70,7 +70,7 @@ type limited struct {
 const notQueued = -1
 
 // Do implements lease.Lease. Before a release is sent, the renewals end.
-func (l *watchedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+func (l *watchedLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	if op.Kind == lease.OpRelease || op.Kind == lease.OpUndo {
 		l.watcher.scheduler.remove(l)
 	}
