@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // breakCases are about locker.Break. A strategy may do without it.
@@ -134,7 +135,7 @@ func breakWakesWaiter(t *caseT) {
 
 func lateBreakLeavesNext(t *caseT) {
 	p, l := t.behind()
-	breaker, ok := locker.As[locker.Breaker](unwrap(l))
+	strategy, ok := lease.Find[breaker](unwrap(l))
 	if !ok {
 		return
 	}
@@ -143,7 +144,7 @@ func lateBreakLeavesNext(t *caseT) {
 		"the reply is lost": faultproxy.DropReply, "it is held back": faultproxy.StallRequest,
 	} {
 		lock := t.acquire(other, locker.Request{Name: t.Key(), TTL: long})
-		_, end, err := breaker.FindHolds(t.Ctx, lock.Name())
+		_, end, err := strategy.FindHolds(t.Ctx, lock.Name())
 		if errors.Is(err, errors.ErrUnsupported) {
 			return
 		}

@@ -16,7 +16,7 @@ type cooled struct {
 	coolDown time.Duration
 }
 
-// Unwrap gives locker.As access to the strategy.
+// Unwrap gives lease.Find access to the strategy.
 func (c cooled) Unwrap() locker.Locker { return c.Locker }
 
 // Acquire implements locker.Locker.
@@ -28,18 +28,28 @@ func (c cooled) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 	return lock, err
 }
 
-// ReleaseHandle implements locker.HandleReleaser, as the strategy may.
+// handleReleaser is a strategy for locker.Handle.Release.
+type handleReleaser interface {
+	ReleaseHandle(ctx context.Context, h locker.Handle) error
+}
+
+// breaker is a strategy for locker.Break.
+type breaker interface {
+	FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error)
+}
+
+// ReleaseHandle implements handleReleaser, as the strategy may.
 func (c cooled) ReleaseHandle(ctx context.Context, h locker.Handle) error {
-	inner, ok := locker.As[locker.HandleReleaser](c.Locker)
+	inner, ok := lease.Find[handleReleaser](c.Locker)
 	if !ok {
 		return errors.ErrUnsupported
 	}
 	return c.cool(inner.ReleaseHandle(ctx, h))
 }
 
-// FindHolds implements locker.Breaker, as the strategy may.
+// FindHolds implements breaker, as the strategy may.
 func (c cooled) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
-	inner, ok := locker.As[locker.Breaker](c.Locker)
+	inner, ok := lease.Find[breaker](c.Locker)
 	if !ok {
 		return locker.State{}, nil, errors.ErrUnsupported
 	}

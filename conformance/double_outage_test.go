@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -110,7 +111,7 @@ var outageCalls = map[string]outageCall{
 		return lock.Release(ctx)
 	}),
 	"release by handle": holdCall(func(ctx context.Context, o outage, lock *locker.Lock) error {
-		return locker.ReleaseHandle(ctx, o.Locker, lock.Handle())
+		return lock.Handle().Release(ctx, o.Locker)
 	}),
 	"inspect": func(ctx context.Context, o outage) error {
 		o.begin()
@@ -150,7 +151,7 @@ func classes(err error) (list []string) {
 	if oe, ok := errors.AsType[*locker.OpError](err); ok {
 		list = append(list, "OpError of "+oe.Op)
 	}
-	if ae, ok := errors.AsType[*locker.AttemptError](err); ok {
+	if ae, ok := errors.AsType[*lockerrors.AttemptError](err); ok {
 		list = append(list, fmt.Sprintf("AttemptError, server known: %v", ae.Server != ""))
 	}
 	slices.Sort(list)

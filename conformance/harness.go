@@ -27,7 +27,7 @@ type Capabilities struct {
 	// error, and not a foreign holder.
 	Hash bool
 	// Fair: a lock goes to the longest waiter of all processes, and to nobody else while one waits.
-	// Waiters have places at the server (locker.ContentionError.Queue).
+	// Waiters have places at the server (lease.Hint.Queue).
 	Fair bool
 	// MinHold: Request.MinHold. It is set if Harness.New is nil.
 	MinHold bool

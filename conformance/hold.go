@@ -309,7 +309,7 @@ func foreignValueIsNoClock(t *caseT) {
 
 func inspectReportsHolder(t *caseT) {
 	l, name := t.direct(), t.Key()
-	in, ok := locker.As[locker.Inspector](unwrap(l))
+	in, ok := lease.Find[locker.Inspector](unwrap(l))
 	if !ok {
 		t.Fatalf("%T is no locker.Inspector", l)
 	}

@@ -129,7 +129,8 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
 		return nil, &locker.ContentionError{
 			Released: strings.HasPrefix(text(reply, 2), "~"),
-			Name:     req.Name, Left: time.Duration(max(left, 0)) * time.Millisecond, RetryAfter: time.Duration(max(left, 0)) * time.Millisecond, Channel: driver.NewChannel(m.drv, wake),
+			Name:     req.Name, Left: time.Duration(max(left, 0)) * time.Millisecond,
+			Hint: lease.Hint{RetryAfter: time.Duration(max(left, 0)) * time.Millisecond, Channel: driver.NewChannel(m.drv, wake)},
 		}
 	}
 	won := last
@@ -198,7 +199,7 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 			}
 		case <-patience.Done():
 			timer.Stop()
-			ended := locker.ContextErr(patience)
+			ended := lease.ContextErr(patience)
 			if h.alg.rawCause {
 				ended = fmt.Errorf("%w: %w", patience.Err(), context.Cause(patience))
 			}

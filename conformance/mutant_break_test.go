@@ -28,7 +28,7 @@ type flawedBreaks struct {
 }
 
 func (f flawedBreaks) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
-	state, end, err := f.Locker.(locker.Breaker).FindHolds(ctx, name)
+	state, end, err := f.Locker.(breaker).FindHolds(ctx, name)
 	if err != nil || end == nil {
 		return state, nil, err
 	}
@@ -68,7 +68,7 @@ type firstNodes struct {
 }
 
 func (f firstNodes) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
-	state, end, err := f.Locker.(locker.Breaker).FindHolds(ctx, name)
+	state, end, err := f.Locker.(breaker).FindHolds(ctx, name)
 	if err != nil || end == nil {
 		return state, nil, err
 	}

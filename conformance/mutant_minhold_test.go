@@ -45,7 +45,7 @@ func TestMinHoldMutants(t *testing.T) {
 	flaw("a resume that forgets MinHold", corrects(func(req *locker.Request) {
 		if g := req.Resume.Info(); g.Token != "" {
 			g.MinHold = 0
-			req.Resume = locker.NewHandle(g)
+			req.Resume = locker.NewLock(context.Background(), g, nil).Handle()
 		}
 	}), "a resumed hold keeps its MinHold")
 	flaw("a release that the process delays", operating(releasesLate), "a minimum hold outlives its process")

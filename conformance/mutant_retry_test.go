@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/callchain"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -24,8 +25,8 @@ func waitsUnder(f func(ctx context.Context, l locker.Locker, req locker.Request)
 // nested refuses a request if f accepts a hold of the name in its ctx.
 func nested(f func(lease.Hold) bool) func(context.Context, locker.Locker, locker.Request) (*locker.Lock, error) {
 	return func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
-		for hold := range lease.HoldsFrom(ctx, req.Name) {
-			if f(hold) {
+		for lock := range callchain.Locks[*locker.Lock](ctx, req.Name) {
+			if f(lock.Hold()) {
 				return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.ContentionError{Name: req.Name, Nested: true}}
 			}
 		}
@@ -38,7 +39,7 @@ func TestMutantsOfMisuse(t *testing.T) {
 	m := mutants{T: t}
 	m.add("a call chain that waits for itself", &Harness{
 		Dial: plain, waits: waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
-			return l.Acquire(lease.WithOwner(ctx, req.Name, ""), req)
+			return l.Acquire(locker.WithOwner(ctx, ""), req)
 		}),
 	}, sound, "a call chain does not wait for itself")
 	m.add("a call chain that is stopped by a name", &Harness{

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/acquisition"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -97,8 +97,8 @@ type unkept struct{ locker.Locker }
 func (u unkept) Unwrap() locker.Locker { return u.Locker }
 
 func (u unkept) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	ctx, acquisition := lease.BeginAcquisition(ctx)
-	defer acquisition.End()
+	ctx, alone := acquisition.Begin(ctx)
+	defer alone.End()
 	return u.Locker.Acquire(ctx, req)
 }
 

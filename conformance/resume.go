@@ -110,13 +110,13 @@ func handleReleases(t *caseT) {
 		h, err := locker.ParseHandle(lock.Handle().Encode())
 		t.OK(err, "ParseHandle of an encoded Handle")
 		ctx := t.Ctx
-		if _, direct := locker.As[locker.HandleReleaser](b); direct { // else ctx ends the resumed hold
+		if _, direct := lease.Find[handleReleaser](b); direct { // else ctx ends the resumed hold
 			ctx = t.canceled()
 		}
-		t.released(locker.ReleaseHandle(ctx, b, h), lock.Name(), "ReleaseHandle")
+		t.released(h.Release(ctx, b), lock.Name(), "ReleaseHandle")
 		t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew after ReleaseHandle")
 		next := t.acquire(a, locker.Request{Name: lock.Name(), TTL: long})
-		err = locker.ReleaseHandle(t.Ctx, b, h)
+		err = h.Release(t.Ctx, b)
 		t.Is(err, locker.ErrNotHeld, "ReleaseHandle of a hold that has ended")
 		t.isNot(err, locker.ErrLost, "ReleaseHandle of a hold that has ended")
 		t.contended(b, locker.Request{Name: lock.Name()})
@@ -128,7 +128,7 @@ func lostHandleReleaseSucceeds(t *caseT) {
 	p, l := t.behind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	trap := p.Fail(lock.Name(), faultproxy.Cut)
-	t.OK(locker.ReleaseHandle(t.Ctx, l, lock.Handle()), "ReleaseHandle whose reply is cut off")
+	t.OK(lock.Handle().Release(t.Ctx, l), "ReleaseHandle whose reply is cut off")
 	t.Event(trap.Hit(), "the fault happens")
 	t.gone(lock.Name(), "after ReleaseHandle")
 }

@@ -61,7 +61,7 @@ type wrapped struct {
 	bare locker.Locker
 }
 
-// Unwrap gives locker.As access to the strategy.
+// Unwrap gives lease.Find access to the strategy.
 func (w wrapped) Unwrap() locker.Locker { return w.Locker }
 
 func (t *caseT) wrap(bare locker.Locker) locker.Locker {

@@ -17,7 +17,7 @@ import (
 )
 
 // placeCases are about the places of waiters at the server. A strategy without them passes most of
-// these cases by doing nothing: its refusals say so (ContentionError.Queue).
+// these cases by doing nothing: its refusals say so (lease.Hint.Queue).
 var placeCases = []testCase{
 	{
 		name: "a full server refuses those who wait too", contract: 12, on: suite.OnlySingle, own: true,
@@ -135,7 +135,7 @@ func nobodyIsTold(t *caseT) {
 
 func inspectCountsWaiters(t *caseT) {
 	l := t.direct()
-	in, ok := locker.As[locker.Inspector](unwrap(l))
+	in, ok := lease.Find[locker.Inspector](unwrap(l))
 	if !ok {
 		t.Fatalf("%T is no locker.Inspector", l)
 	}

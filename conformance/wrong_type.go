@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 var wrongTypeCases = []testCase{
@@ -87,7 +88,7 @@ func otherTypeIsAnError(t *caseT) {
 func hugeValueIsNotRead(t *caseT) {
 	l, name := t.direct(), t.Key()
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
-	inspects, _ := locker.As[locker.Inspector](unwrap(l))
+	inspects, _ := lease.Find[locker.Inspector](unwrap(l))
 	const size, times = 16 << 20, 5
 	for _, key := range []string{name, fenceKey(name)} {
 		t.Do(key, "DEL", key)

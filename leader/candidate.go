@@ -39,9 +39,9 @@ func New(l locker.Locker, cfg Config) (*Candidate, error) {
 	if l == nil {
 		return nil, driver.Invalid("leader.New locker", "nil", "a Locker")
 	}
-	if counted, ok := locker.As[lease.Counted](l); ok && counted.Permits() > 1 {
+	if permits := lease.TraitsOf(l).Permits; permits > 1 {
 		return nil, driver.Invalid("leader.New locker",
-			fmt.Sprintf("a semaphore of %d permits", counted.Permits()), "a lock that one holds at a time")
+			fmt.Sprintf("a semaphore of %d permits", permits), "a lock that one holds at a time")
 	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/acquisition"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// MaxNames is the maximum number of different names in one [AcquireAll] or [DoAll]. Each name may
+// maxNames is the maximum number of different names in one [AcquireAll] or [DoAll]. Each name may
 // take a round trip. To lock more names, lock one name for all of them.
-const MaxNames = 64
+const maxNames = 64
 
 // AcquireAll acquires the locks of all reqs, or none of them.
 //
@@ -44,7 +45,7 @@ const MaxNames = 64
 // nothing is sent, if
 //   - a request is invalid or has Resume,
 //   - requests for the same name have different Owners, or differ in Permits,
-//   - there are no requests, or requests for more than [MaxNames] names,
+//   - there are no requests, or requests for more than 64 names,
 //   - ctx or l is nil.
 func AcquireAll(ctx context.Context, l Locker, reqs []Request) (*Locks, error) {
 	return acquireAll(ctx, l, reqs, "AcquireAll")
@@ -93,7 +94,7 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 			reqs[i].MaxWait = wait
 		}
 	}
-	ctx, acquisition := lease.BeginAcquisition(ctx)
+	ctx, call := acquisition.Begin(ctx)
 	bounded, end := ctx, time.Time{}
 	if wait > 0 {
 		end = time.Now().Add(wait)
@@ -106,9 +107,9 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 		if !done { // also if l panics
 			u.release(s.held)
 		}
-		u.whenReleased(acquisition.End)
+		u.whenReleased(call.End)
 	}()
-	parts := make([]*lease.Acquisition, len(reqs)) // of acquisition, one for each lock of the first try
+	parts := make([]*acquisition.Acquisition, len(reqs)) // of call, one for each lock of the first try
 	defer func() {
 		for _, part := range parts {
 			if part != nil {
@@ -142,12 +143,12 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 // try makes one attempt at each of several locks, all at the same time. It ends with any of them.
 // err is the worst of the errors; nil if all are acquired. before is the number of locks acquired
 // before the first failure. parts gets the Acquisition of each.
-func (s *Locks) try(ctx context.Context, l Locker, reqs []Request, parts []*lease.Acquisition) (before int, err error) {
+func (s *Locks) try(ctx context.Context, l Locker, reqs []Request, parts []*acquisition.Acquisition) (before int, err error) {
 	if len(reqs) == 1 {
 		return 0, nil
 	}
 	if !reqs[0].NoWait {
-		ctx = lease.BehindWaiters(ctx)
+		ctx = lease.WithWaiting(ctx, lease.Waiting{Behind: true})
 	}
 	trying, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
@@ -161,7 +162,7 @@ func (s *Locks) try(ctx context.Context, l Locker, reqs []Request, parts []*leas
 		}
 	}()
 	together(trying, len(reqs), func(ctx context.Context, i int) {
-		ctx, parts[i] = lease.BeginAcquisition(ctx)
+		ctx, parts[i] = acquisition.Begin(ctx)
 		req := reqs[i]
 		req.NoWait = true
 		lock, err := l.Acquire(ctx, req)
@@ -218,7 +219,7 @@ func endOf(ctx context.Context, end time.Time) error {
 	if ctx.Err() == nil && !end.IsZero() && !time.Now().Before(end) {
 		return ErrMaxWait // the timer is late
 	}
-	return ContextErr(ctx)
+	return lease.ContextErr(ctx)
 }
 
 // endedDuring adds the end of the call to err, the error of a first try.

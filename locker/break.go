@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// Breaker is implemented by strategies that can end a hold by its name. [Break] finds it behind
-// middleware.
-type Breaker interface {
-	// FindHolds returns the State of name, and a function that ends the found holds, and no later
-	// ones. The function is nil if nobody holds name. It returns ErrNotHeld if all the holds had
-	// ended by themselves.
+// breaker is a strategy that can end a hold by its name: docs/writing-a-strategy.md.
+type breaker interface {
 	FindHolds(ctx context.Context, name string) (State, func(context.Context) error, error)
 }
 
@@ -33,7 +31,7 @@ type Breaker interface {
 //
 // Errors, in an [OpError]: ErrNotHeld (nobody holds name, or the holds ended by themselves),
 // ErrUnknownOutcome (the attempt to end the hold continues in the background), ErrInvalid,
-// errors.ErrUnsupported if there is no Breaker among l and the Lockers in it, the client's.
+// errors.ErrUnsupported if no strategy among l and the Lockers in it can, the client's.
 func Break(ctx context.Context, l Locker, name string) (State, error) {
 	state, err := breakHolds(ctx, l, name)
 	if err != nil {
@@ -46,11 +44,11 @@ func breakHolds(ctx context.Context, l Locker, name string) (State, error) {
 	if err := cmp.Or(validateCall(ctx, l, "Break"), validateName(name)); err != nil {
 		return State{}, err
 	}
-	breaker, ok := As[Breaker](l)
+	b, ok := lease.Find[breaker](l)
 	if !ok {
 		return State{}, errors.ErrUnsupported
 	}
-	state, end, err := breaker.FindHolds(ctx, name)
+	state, end, err := b.FindHolds(ctx, name)
 	switch {
 	case err != nil:
 		return State{}, err

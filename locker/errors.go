@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/internal/text"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -16,15 +17,15 @@ var (
 	// ErrNotAcquired: the last answer was "held by another", or another request of this process was
 	// ahead in the queue of middleware/retry. An outage is not contention. A wait that ends during
 	// a further attempt matches it too; the caller holds nothing.
-	ErrNotAcquired = errors.New("lock is held by another")
+	ErrNotAcquired = lockerrors.ErrNotAcquired
 	// ErrNested: the ctx of the acquire carries a hold of the lock (Lock.Context, Do), so the call
 	// chain would wait for itself. The error is a [ContentionError] with Nested set, and matches
 	// ErrNotAcquired and driver.ErrPermanent. strategies/reentrant re-enters instead.
 	ErrNested = errors.New("lock is held by this call chain")
 	// ErrMaxWait: Request.MaxWait passed.
-	ErrMaxWait = errors.New("MaxWait passed")
+	ErrMaxWait = lockerrors.ErrMaxWait
 	// ErrNotHeld: there is no such hold, or it has ended.
-	ErrNotHeld = errors.New("lock is not held")
+	ErrNotHeld = lockerrors.ErrNotHeld
 	// ErrLost: the hold ended without being released. It matches ErrNotHeld. A *LostError says how.
 	ErrLost error = &notHeldError{"lock was lost"}
 	// ErrForgotten: the program dropped the Lock without releasing it, so it was no longer renewed.
@@ -33,7 +34,7 @@ var (
 	// ErrReleased: the hold was released. It matches ErrNotHeld.
 	ErrReleased error = &notHeldError{"lock was released"}
 	// ErrUnknownOutcome: no reply came, and the outcome could not be found out.
-	ErrUnknownOutcome = errors.New("outcome is unknown")
+	ErrUnknownOutcome = lockerrors.ErrUnknownOutcome
 	// ErrInvalid matches every *InvalidError.
 	ErrInvalid = driver.ErrInvalid
 	// ErrClosed: the driver was closed.
@@ -105,7 +106,7 @@ func (l *lockState) expired() error {
 		return l.lost("its Deadline passed", l.cause)
 	}
 	var known error
-	if e, ok := lease.Find[lease.Explained](l.hidden.Load().lease); ok {
+	if e, ok := lease.Find[interface{ Loss() error }](l.hidden.Load().lease); ok {
 		known = e.Loss()
 	}
 	return l.lost("its Deadline passed before it was renewed", known)
@@ -153,6 +154,9 @@ func textOf(err error) string {
 // Unwrap returns Err.
 func (e *OpError) Unwrap() error { return e.Err }
 
+// Is matches an internal error, by which a cause of a context is known to be about another operation.
+func (e *OpError) Is(target error) bool { return target == lockerrors.ErrOperation }
+
 // opError wraps err unless it is nil or wrapped already.
 func opError(op, name string, err error) error {
 	if _, wrapped := errors.AsType[*OpError](err); err == nil || wrapped {
@@ -170,32 +174,14 @@ type ContentionError struct {
 	Owner, Note string
 	// Left is the time until the holder's lease ends unless it is renewed. Zero: unknown.
 	Left time.Duration
-	// RetryAfter is the maximum time until the next attempt: Left, or less if the strategy asks
-	// waiters to retry sooner. Zero: unknown, as for a waiter without a stored place in the queue.
-	RetryAfter time.Duration
-	// Channel is the channel of releases. Zero: unknown; poll.
-	Channel driver.Channel
-	// Queue: waiters with an ID (lease.Waiting) have places in a queue at the server, and a release
-	// wakes only the first one, on Channel.For(ID). A waiter that listens there need not retry
-	// before RetryAfter, unless the holder is Foreign.
-	Queue bool
-	// Fair: the order of the queue is strict, and nobody passes the first waiter. If the strategy
-	// has two modes, it is the order of the exclusive requests.
-	Fair bool
 	// Released: the holder has released the lock, and its Request.MinHold keeps the name taken for
 	// Left. No wake-up is published at the end of MinHold.
 	Released bool
 	// Nested: the caller's own call chain holds the lock, and the error matches [ErrNested].
 	// middleware/retry sets it.
 	Nested bool
-	// Foreign: another library holds the lock. It does not publish its release.
-	Foreign bool
-	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
-	// colliding, as in a quorum. Zero: none.
-	Jitter time.Duration
-	// Ordered: the strategy itself orders waiting shared and exclusive requests, across processes.
-	// Middleware then does not make one wait for the other.
-	Ordered bool
+	// Hint is for middleware/retry.
+	lease.Hint
 }
 
 // Error implements error.
@@ -231,7 +217,7 @@ func (e *ContentionError) Is(target error) bool {
 }
 
 // ErrNotReplicated matches every [ReplicaError].
-var ErrNotReplicated = errors.New("too few replicas acknowledged it")
+var ErrNotReplicated = lockerrors.ErrNotReplicated
 
 // ReplicaError reports that a server executed an operation, but too few of its replicas
 // acknowledged it in time: a failover could undo it. It matches ErrNotReplicated. Such an acquire

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // Each sentinel matches exactly the listed ones.
@@ -130,7 +132,7 @@ func cancelled(t *testing.T, cause error) error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	return locker.ContextErr(ctx)
+	return lease.ContextErr(ctx)
 }
 
 func TestAttemptError(t *testing.T) {
@@ -165,7 +167,7 @@ func TestAttemptError(t *testing.T) {
 		"MaxWait":                    {"a:1", unknown(cancelled(t, locker.ErrMaxWait)), "no answer from a:1 in 2.001s, the outcome is unknown"},
 		"own time-out":               {"a:1", driver.NotSent(syscall.ETIMEDOUT), "no answer from a:1 in 2.001s: connection timed out"},
 	}, func(t *testing.T, tt test) {
-		err := locker.NewAttemptError(tt.server, 2001*time.Millisecond, tt.err)
+		err := lockerrors.NewAttemptError(tt.server, 2001*time.Millisecond, tt.err)
 		if err.Error() != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("text %q\nwant %q", err, tt.want)
 		}
@@ -176,7 +178,7 @@ func TestAttemptError(t *testing.T) {
 // another command is not found: its code decides whether that command was executed.
 func TestContextErr(t *testing.T) {
 	t.Parallel()
-	if err := locker.ContextErr(t.Context()); err != nil {
+	if err := lease.ContextErr(t.Context()); err != nil {
 		t.Errorf("error %v of a context that lasts", err)
 	}
 	errShutdown := errors.New("shutting down")
@@ -214,7 +216,7 @@ func TestContextErr(t *testing.T) {
 	}, func(t *testing.T, tt test) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(tt.cause)
-		err := locker.ContextErr(ctx)
+		err := lease.ContextErr(ctx)
 		if !errors.Is(err, context.Canceled) || errors.Is(err, tt.target) != tt.match {
 			t.Errorf("error %v, want one that matches context.Canceled, and the cause: %v", err, tt.match)
 		}

@@ -211,15 +211,15 @@ func ExampleResume() {
 
 // A service that unlocks in another process, or after a restart, keeps the Handle as text. Keep it
 // secret like a password.
-func ExampleReleaseHandle() {
+func ExampleHandle_Release() {
 	ctx, l := context.Background(), locks()
 	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "upload"}))
 	text := lock.Handle().Encode()
 
 	// In the other process:
 	handle := locker.Must(locker.ParseHandle(text))
-	fmt.Println(locker.ReleaseHandle(ctx, l, handle))
-	fmt.Println(errors.Is(locker.ReleaseHandle(ctx, l, handle), locker.ErrNotHeld))
+	fmt.Println(handle.Release(ctx, l))
+	fmt.Println(errors.Is(handle.Release(ctx, l), locker.ErrNotHeld))
 	// Output:
 	// <nil>
 	// true

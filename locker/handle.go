@@ -20,8 +20,8 @@ type Handle struct {
 	token *atomic.Pointer[string] // nil in the zero Handle; atomic pointers are not printed: see hidden
 }
 
-// NewHandle returns the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
-func NewHandle(g lease.HoldInfo) Handle {
+// newHandle returns the Handle of a hold.
+func newHandle(g lease.HoldInfo) Handle {
 	if g.Token == "" {
 		return Handle{}
 	}
@@ -42,6 +42,14 @@ func (h Handle) Info() lease.HoldInfo {
 		g.Token = *h.token.Load()
 	}
 	return g
+}
+
+// WithToken returns a copy of h with another token. It is for strategies: a quorum passes each node
+// a Handle with the node's token.
+func (h Handle) WithToken(token string) Handle {
+	info := h.facts
+	info.Token = token
+	return newHandle(info)
 }
 
 // Name returns the lock's name.
@@ -110,7 +118,7 @@ func ParseHandle(s string) (Handle, error) {
 		(Request{MinHold: w.MinHold}).validateMinHold() != nil {
 		return Handle{}, bad
 	}
-	h := NewHandle(lease.HoldInfo{
+	h := newHandle(lease.HoldInfo{
 		Name: string(w.Name), Owner: string(w.Owner), Token: string(w.Token), Mode: w.Mode, TTL: w.TTL, Fence: w.Fence,
 		MinHold: w.MinHold,
 	})

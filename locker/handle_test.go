@@ -178,14 +178,14 @@ func TestReleaseHandle(t *testing.T) {
 		memory := lockertest.New()
 		l := around(memory)
 		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a"}))
-		check.Error(t, "ReleaseHandle", locker.ReleaseHandle(t.Context(), l, lock.Handle()))
+		check.Error(t, "ReleaseHandle", lock.Handle().Release(t.Context(), l))
 		if state, _ := memory.Inspect(t.Context(), "a"); state.Held {
 			t.Error("it is still held")
 		}
 		check.Error(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
 
 		next := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a"}))
-		err := locker.ReleaseHandle(t.Context(), l, lock.Handle())
+		err := lock.Handle().Release(t.Context(), l)
 		check.Error(t, "ReleaseHandle of a hold that has ended", err, locker.ErrNotHeld)
 		wantNotError(t, "ReleaseHandle of a hold that has ended", err, locker.ErrLost)
 		if oe, ok := errors.AsType[*locker.OpError](err); !ok || oe.Name != "a" {

@@ -33,10 +33,7 @@ func (l *lockState) Deadline() time.Time {
 
 // Source implements lease.Hold.
 func (l *lockState) Source() locktrace.Source {
-	if s, ok := lease.Find[lease.Sourced](l.Lease()); ok {
-		return s.Source()
-	}
-	return locktrace.Source{}
+	return lease.TraitsOf(l.Lease()).Source
 }
 
 // Lease implements lease.Hold.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // State is the state of a name at the server, at the moment of asking.
@@ -55,7 +57,7 @@ func Inspect(ctx context.Context, l Locker, name string) (State, error) {
 	if err := cmp.Or(validateCall(ctx, l, "Inspect"), validateName(name)); err != nil {
 		return State{}, opError("inspect", name, err)
 	}
-	in, ok := As[Inspector](l)
+	in, ok := lease.Find[Inspector](l)
 	if !ok {
 		return State{}, opError("inspect", name, errors.ErrUnsupported)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/callchain"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -63,7 +64,7 @@ func (l *Lock) Handle() Handle {
 	if t := s.hidden.Load().tokened; t != nil {
 		g.Token = t.Token()
 	}
-	return NewHandle(g)
+	return newHandle(g)
 }
 
 // Fence returns the fencing token. It increases from one holder of the name to the next. It is zero
@@ -117,7 +118,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	if s.valid() {
-		ctx = lease.WithHold(ctx, l)
+		ctx = callchain.WithLock(ctx, s.Name(), s.Owner(), l)
 	}
 	stop := s.afterDone(&afterDone{f: func(err error) { cancel(err) }, signal: true})
 	return ctx, func() {

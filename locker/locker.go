@@ -14,10 +14,10 @@ type Mode = lease.Mode
 
 const (
 	// Exclusive: one holder. The zero Mode.
-	Exclusive = lease.Exclusive
+	Exclusive Mode = iota
 	// Shared: any number of shared holders and no exclusive one. A strategy without it returns
 	// errors.ErrUnsupported.
-	Shared = lease.Shared
+	Shared
 )
 
 // Locker acquires locks. It is safe for concurrent use. The interface is frozen: it will not grow.
@@ -36,26 +36,6 @@ type Func func(context.Context, Request) (*Lock, error)
 
 // Acquire calls f.
 func (f Func) Acquire(ctx context.Context, req Request) (*Lock, error) { return f(ctx, req) }
-
-// As returns the first T among l and the Lockers in it. A Locker around another one has a method
-// Unwrap() Locker, as all of middleware/... and strategies/watchdog do; a [Func] hides the Locker
-// in it. As ends after 1,000 Lockers, in case one wraps itself.
-func As[T any](l Locker) (found T, ok bool) {
-	for range maxWrapped {
-		if found, ok = l.(T); ok {
-			return found, true
-		}
-		wrapper, wraps := l.(interface{ Unwrap() Locker })
-		if !wraps {
-			break
-		}
-		l = wrapper.Unwrap()
-	}
-	return found, false
-}
-
-// maxWrapped is the number of Lockers that As looks at, at most.
-const maxWrapped = 1000
 
 // Middleware wraps a Locker: it adds waiting, tracing or renewal.
 type Middleware func(Locker) Locker

@@ -42,8 +42,8 @@ func (l *fakeLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	return lease.Result{Deadline: time.Now().Add(op.TTL)}, nil
 }
 
-func (l *fakeLease) Source() locktrace.Source {
-	return locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
+func (l *fakeLease) Traits() lease.Traits {
+	return lease.Traits{Source: locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}}
 }
 
 // asked returns the operations so far.

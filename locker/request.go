@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/callchain"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/internal/text"
-	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // The limits of a Request.
@@ -162,5 +162,5 @@ func validateTTL(what string, ttl time.Duration) error {
 // or process. An empty owner removes the one of ctx. If ctx carries holds of another owner, a new
 // call chain begins: its acquires wait for these holds, and do not fail with [ErrNested].
 func WithOwner(ctx context.Context, owner string) context.Context {
-	return lease.WithOwner(ctx, "", owner)
+	return callchain.WithOwner(ctx, owner)
 }

@@ -187,9 +187,9 @@ func TestArguments(t *testing.T) {
 		{"resume", "Resume ctx: nil", resume(none, l, h)},
 		{"resume", "Resume locker: nil", resume(ctx, nil, h)},
 		{"resume", "Resume handle: the zero Handle", resume(ctx, l, zero)},
-		{"release", "ReleaseHandle ctx: nil", locker.ReleaseHandle(none, l, h)},
-		{"release", "ReleaseHandle locker: nil", locker.ReleaseHandle(ctx, nil, h)},
-		{"release", "ReleaseHandle handle: the zero Handle", locker.ReleaseHandle(ctx, l, zero)},
+		{"release", "Handle.Release ctx: nil", h.Release(none, l)},
+		{"release", "Handle.Release locker: nil", h.Release(ctx, nil)},
+		{"release", "Handle.Release handle: the zero Handle", zero.Release(ctx, l)},
 		{"break", "Break ctx: nil", end(none, l, "a")},
 		{"break", "Break locker: nil", end(ctx, nil, "a")},
 		{"break", "Request.Name", end(ctx, l, "")},
@@ -242,6 +242,6 @@ func TestCancelledCtx(t *testing.T) {
 		check.Error(t, what, err, context.Canceled)
 	}
 	l.FailRelease(locker.ErrUnknownOutcome)
-	check.Error(t, "ReleaseHandle that fails", locker.ReleaseHandle(ctx, l, lock.Handle()), locker.ErrUnknownOutcome)
-	check.Error(t, "ReleaseHandle", locker.ReleaseHandle(ctx, l, lock.Handle()))
+	check.Error(t, "ReleaseHandle that fails", lock.Handle().Release(ctx, l), locker.ErrUnknownOutcome)
+	check.Error(t, "ReleaseHandle", lock.Handle().Release(ctx, l))
 }

@@ -53,7 +53,7 @@ func sortRequests(reqs []Request, caller string) (sorted []Request, err error) {
 			return nil, opError("acquire", req.Name, err)
 		}
 	}
-	if len(sorted) > MaxNames {
+	if len(sorted) > maxNames {
 		return nil, opError("acquire", "",
 			driver.Invalid(caller+" requests", fmt.Sprintf("%d names", len(sorted)), "1 to 64 names"))
 	}

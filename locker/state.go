@@ -48,8 +48,11 @@ type lockState struct {
 type hidden struct {
 	info    lease.HoldInfo // without MinHold: see keepUntil; Name and TTL never change, and need no mutex
 	lease   lease.Lease
-	tokened lease.Tokened // the strategy's Lease, if its token changes; nil: it is grant.Token; never changes
+	tokened tokened // the strategy's Lease, if its token changes; nil: it is grant.Token; never changes
 }
+
+// tokened is a Lease whose token changes: see lease.Lease.
+type tokened interface{ Token() string }
 
 func (l *lockState) info() *lease.HoldInfo { return &l.hidden.Load().info }
 
@@ -61,7 +64,7 @@ func NewLock(ctx context.Context, g lease.HoldInfo, l lease.Lease) *Lock {
 		hidden hidden
 	}{}
 	made.hidden.info, made.hidden.lease = g, l
-	made.hidden.tokened, _ = lease.Find[lease.Tokened](l)
+	made.hidden.tokened, _ = lease.Find[tokened](l)
 	s, lock := &made.state, new(Lock)
 	s.hidden.Store(&made.hidden)
 	lock.state.Store(s)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
@@ -41,10 +42,12 @@ type detector struct {
 	found atomic.Pointer[string] // strategy of the last lock asked for
 }
 
-var (
-	_ locker.Inspector = (*detector)(nil)
-	_ locker.Breaker   = (*detector)(nil)
-)
+var _ locker.Inspector = (*detector)(nil)
+
+// breaker is a strategy for locker.Break.
+type breaker interface {
+	FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error)
+}
 
 func newDetector(drv driver.Driver, prefix string) (*detector, error) {
 	d := &detector{drv: drv, prefix: prefix, strategies: map[string]locker.Locker{}}
@@ -71,14 +74,14 @@ func (d *detector) Unwrap() locker.Locker { return d.strategies["single"] }
 // another library's.
 func (d *detector) Inspect(ctx context.Context, name string) (state locker.State, err error) {
 	err = d.ask(ctx, name, func(ctx context.Context, strategy string) error {
-		inspector, _ := locker.As[locker.Inspector](d.strategies[strategy])
+		inspector, _ := lease.Find[locker.Inspector](d.strategies[strategy])
 		state, err = inspector.Inspect(ctx, name)
 		return err
 	})
 	return state, err
 }
 
-// FindHolds implements locker.Breaker. It refuses a string that is no lock of ours.
+// FindHolds implements breaker. It refuses a string that is no lock of ours.
 func (d *detector) FindHolds(ctx context.Context, name string) (state locker.State, end func(context.Context) error, err error) {
 	err = d.ask(ctx, name, func(ctx context.Context, strategy string) error {
 		if strategy == anyString {
@@ -86,8 +89,8 @@ func (d *detector) FindHolds(ctx context.Context, name string) (state locker.Sta
 				"key %q holds a string that holdfast has not written: if it is a lock of another library, give --strategy single",
 				d.prefix+name))
 		}
-		breaker, _ := locker.As[locker.Breaker](d.strategies[strategy])
-		state, end, err = breaker.FindHolds(ctx, name)
+		inner, _ := lease.Find[breaker](d.strategies[strategy])
+		state, end, err = inner.FindHolds(ctx, name)
 		return err
 	})
 	return state, end, err

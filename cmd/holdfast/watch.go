@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 func newWatch(o *options) *cobra.Command {
@@ -166,7 +167,7 @@ type polls struct {
 
 // Inspect implements locker.Inspector.
 func (p *polls) Inspect(ctx context.Context, name string) (locker.State, error) {
-	inspector, _ := locker.As[locker.Inspector](p.Locker)
+	inspector, _ := lease.Find[locker.Inspector](p.Locker)
 	state, err := inspector.Inspect(ctx, name)
 	p.mu.Lock()
 	defer p.mu.Unlock()

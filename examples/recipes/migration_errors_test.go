@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -97,7 +98,7 @@ func TestMigrationErrors(t *testing.T) {
 		{"holdfast", func(client *redis.Client) library { return holdfastLibrary(t, client) }, errorsOf{
 			func(err error) bool { return errors.Is(err, locker.ErrNotAcquired) }, lost, lost,
 			func(err error) bool { return errors.Is(err, locker.ErrReleased) },
-			func(err error) bool { return is[*locker.AttemptError](err) && !errors.Is(err, locker.ErrNotAcquired) },
+			func(err error) bool { return driver.Transient(err) && !errors.Is(err, locker.ErrNotAcquired) },
 		}},
 	}
 	client := clientsOf(t, []*redistest.Server{server})[0]

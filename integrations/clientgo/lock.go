@@ -65,11 +65,11 @@ func New(l locker.Locker, cfg Config) (*Lock, error) {
 	if l == nil {
 		return nil, driver.Invalid("clientgo.New locker", "nil", "a Locker")
 	}
-	if counted, ok := locker.As[lease.Counted](l); ok && counted.Permits() > 1 {
+	if permits := lease.TraitsOf(l).Permits; permits > 1 {
 		return nil, driver.Invalid("clientgo.New locker",
-			fmt.Sprintf("a semaphore of %d permits", counted.Permits()), "a lock that one holds at a time")
+			fmt.Sprintf("a semaphore of %d permits", permits), "a lock that one holds at a time")
 	}
-	if _, ok := locker.As[locker.Inspector](l); !ok {
+	if _, ok := lease.Find[locker.Inspector](l); !ok {
 		return nil, driver.Invalid("clientgo.New locker", "one without an Inspector",
 			"a strategy of Holdfast, with any middleware")
 	}
@@ -125,7 +125,7 @@ func (l *Lock) takeTurn(ctx context.Context) error {
 	case l.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return locker.ContextErr(ctx)
+		return lease.ContextErr(ctx)
 	}
 }
 

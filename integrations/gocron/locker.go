@@ -62,9 +62,9 @@ func New(l locker.Locker, cfg Config) (*Locker, error) {
 	if l == nil {
 		return nil, driver.Invalid("gocronlock.New locker", "nil", "a Locker")
 	}
-	if counted, ok := locker.As[lease.Counted](l); ok && counted.Permits() > 1 {
+	if permits := lease.TraitsOf(l).Permits; permits > 1 {
 		return nil, driver.Invalid("gocronlock.New locker",
-			fmt.Sprintf("a semaphore of %d permits", counted.Permits()), "a lock that one holds at a time")
+			fmt.Sprintf("a semaphore of %d permits", permits), "a lock that one holds at a time")
 	}
 	if cfg.MinHold == 0 {
 		cfg.MinHold = defaultMinHold

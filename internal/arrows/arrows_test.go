@@ -20,8 +20,9 @@ const (
 
 // Packages of ours linked together.
 const (
-	below = "locker/driver locker/lease locker/locktrace locker/internal/text " // with locker
-	locks = "locker " + below
+	shared = "internal/acquisition internal/callchain internal/lockerrors "               // with locker/lease
+	below  = "locker/driver locker/lease locker/locktrace locker/internal/text " + shared // with locker
+	locks  = "locker " + below
 )
 
 // arrow lists the packages that a program may link through its imports; the standard library is
@@ -38,8 +39,8 @@ var arrows = []arrow{
 	{"locker/driver/adapter", "locker/driver", "", "an adapter takes on the contract and the toolkit, and nothing else"},
 	{"locker/locktrace", "", "", "callbacks for events bring nothing with them"},
 	{
-		"locker/lease", "locker/locktrace locker/internal/...", "",
-		"what strategies and middleware work with knows neither a Lock nor a driver",
+		"locker/lease", "locker/driver locker/locktrace locker/internal/... " + shared, "",
+		"what strategies and middleware work with does not know a Lock",
 	},
 	{"locker", below + "locker/internal/...", "", "code that is given a Locker gets no dependency with it"},
 	{"locker/lockertest", locks, "", "a unit test with the double needs neither a client nor a server"},

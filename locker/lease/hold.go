@@ -24,7 +24,7 @@ type Hold interface {
 	Deadline() time.Time // as Lock.Deadline
 	Err() error          // as Lock.Err
 
-	// Source returns the Source of the Lease, if the Lease is [Sourced].
+	// Source returns the Source of the Lease's [Traits].
 	Source() locktrace.Source
 	// Lease returns the Lease in its wrappers, or nil if there is none.
 	Lease() Lease

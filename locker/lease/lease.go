@@ -79,17 +79,43 @@ type Result struct {
 // that the operation may or may not have been executed. Do may be called from several goroutines at
 // once.
 //
-// A wrapper has a method Unwrap() Lease, so that [Find] finds the optional interfaces of the
-// strategy's Lease.
+// A Lease may have these methods too:
+//
+//   - Unwrap() Lease, of a wrapper, returns the Lease in it. [Find] and [TraitsOf] follow it.
+//   - Traits() Traits returns what the Lease is: see [Traits].
+//   - Token() string returns the present token of the hold, if it changes during the hold:
+//     Lock.Handle uses it in place of HoldInfo.Token. A quorum's token consists of those of its
+//     nodes, which come and go.
+//   - Server() any returns driver.Driver.Server for the lock's key, if the hold is at one server.
+//     strategies/watchdog bounds the renewals in flight at each server.
+//   - Loss() error returns the *locker.LostError of another Lock for which the Lease stands, or nil
+//     if none is known. If the Deadline passes, the Lock of the Lease ends with this error.
 type Lease interface {
 	// Do executes op.
 	Do(ctx context.Context, op Op) (Result, error)
 }
 
-// Sourced is implemented by a Lease, and by a Locker over one driver.
-type Sourced interface {
-	// Source returns the strategy, the client and the server.
-	Source() locktrace.Source
+// Traits say what a Locker or a Lease is. The zero Traits are those of a lock that is held once at a
+// time. A strategy's Locker has a method Traits() Traits; its Leases may have one too.
+type Traits struct {
+	// Source is the strategy, the client and the server, for traces.
+	Source locktrace.Source
+	// Permits is the limit of a semaphore. A name of a semaphore can have several exclusive holds at
+	// a time. 0: it is no semaphore.
+	Permits int
+	// Reentrant, of a Locker: it may grant a held lock again to its owner (Request.Owner). Then a
+	// request does not queue behind those that wait for a lock of its own owner, and
+	// middleware/handover does not hand its locks over.
+	Reentrant bool
+}
+
+// TraitsOf returns the Traits of the first among w and those in it that has them. W is
+// locker.Locker or Lease, as for [Find].
+func TraitsOf[W any](w W) Traits {
+	if found, ok := Find[interface{ Traits() Traits }](w); ok {
+		return found.Traits()
+	}
+	return Traits{}
 }
 
 // Leaver is a Locker whose waiters have places at the server.
@@ -101,68 +127,22 @@ type Leaver interface {
 	Leave(name, id string, left func())
 }
 
-// Queueing is a Locker whose requests wait in a queue of their process, such as middleware/retry.
-// It is for middleware whose own requests wait behind one in the queue.
-type Queueing interface {
-	// GaveUp returns the error of a request for name: it waited since began, outside the queue, and
-	// gave up because of why. The error names the last known holder or outage.
-	GaveUp(name string, began time.Time, why error) error
-}
-
-// Reentrant is a Locker that may grant a held lock again to its owner (Request.Owner). Then a
-// request does not queue behind those that wait for a lock of its own owner, and
-// middleware/handover does not hand its locks over.
-type Reentrant interface {
-	// Reenters reports whether the Locker re-enters.
-	Reenters() bool
-}
-
-// Served is implemented by a Lease whose hold is at one server.
-type Served interface {
-	Lease
-	// Server returns driver.Driver.Server for the lock's key.
-	Server() any
-}
-
-// Tokened is implemented by a strategy's Lease if its token changes during the hold: Lock.Handle
-// uses Token in place of HoldInfo.Token. A quorum's token consists of those of its nodes, which come
-// and go. A wrapper's Token is not used.
-type Tokened interface {
-	Lease
-	// Token returns the present token of the hold.
-	Token() string
-}
-
-// Explained is implemented by a Lease that stands for another Lock.
-type Explained interface {
-	Lease
-	// Loss returns the *locker.LostError of the other Lock, or nil if none is known. At its Deadline
-	// the Lock of this Lease ends with this error.
-	Loss() error
-}
-
-// Counted is implemented by a Lease or a Locker that may be a semaphore's. A name of a semaphore
-// can have several exclusive holds at a time.
-type Counted interface {
-	// Permits returns the limit of the semaphore; 0 if it is not a semaphore.
-	Permits() int
-}
-
-// maxWrapped is the number of Leases that Find looks at, at most.
+// maxWrapped is the maximum number of values that Find looks at.
 const maxWrapped = 1000
 
-// Find returns the first T among l and the Leases in it. It ends after 1,000 Leases, in case one
-// wraps itself.
-func Find[T any](l Lease) (found T, ok bool) {
+// Find returns the first T among w and those in it. W is locker.Locker or Lease: what wraps another
+// one has a method Unwrap() W, as all of middleware/... and strategies/watchdog do. A locker.Func
+// hides the Locker in it. Find ends after 1,000 values, in case one wraps itself.
+func Find[T, W any](w W) (found T, ok bool) {
 	for range maxWrapped {
-		if found, ok = l.(T); ok {
+		if found, ok = any(w).(T); ok {
 			return found, true
 		}
-		wrapper, wraps := l.(interface{ Unwrap() Lease })
+		wrapper, wraps := any(w).(interface{ Unwrap() W })
 		if !wraps {
 			break
 		}
-		l = wrapper.Unwrap()
+		w = wrapper.Unwrap()
 	}
 	return found, false
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/callchain"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -28,11 +29,19 @@ func TestWaiting(t *testing.T) {
 func TestWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	ctx := lease.WithWaiting(t.Context(), lease.Waiting{Since: time.Now()})
-	if _, waits := lease.WaitingFrom(lease.WithoutWaiting(ctx)); waits {
+	if _, waits := lease.WaitingFrom(lease.WithWaiting(ctx, lease.Waiting{})); waits {
 		t.Error("somebody waits in a ctx without")
 	}
-	if lease.WithoutWaiting(t.Context()) != t.Context() {
+	if lease.WithWaiting(t.Context(), lease.Waiting{}) != t.Context() {
 		t.Error("a ctx in which nobody waits was wrapped")
+	}
+}
+
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	w, waits := lease.WaitingFrom(lease.WithWaiting(t.Context(), lease.Waiting{Behind: true}))
+	if !w.Behind || waits {
+		t.Errorf("got %+v, waits: %v", w, waits)
 	}
 }
 
@@ -66,7 +75,7 @@ func TestFind(t *testing.T) {
 		"two that wrap each other":   {first, false},
 		"before a wrapper of itself": {&wrapper{&tokened{wrapper{itself}}}, true},
 	}, func(t *testing.T, tt test) {
-		if _, ok := lease.Find[lease.Tokened](tt.l); ok != tt.found {
+		if _, ok := lease.Find[interface{ Token() string }](tt.l); ok != tt.found {
 			t.Errorf("found: %v, want %v", ok, tt.found)
 		}
 	})
@@ -76,10 +85,10 @@ func TestFind(t *testing.T) {
 func TestOwnerFrom(t *testing.T) {
 	t.Parallel()
 	all := func(owner string) func(context.Context) context.Context {
-		return func(ctx context.Context) context.Context { return lease.WithOwner(ctx, "", owner) }
+		return func(ctx context.Context) context.Context { return callchain.WithOwner(ctx, owner) }
 	}
 	under := func(name, owner string) func(context.Context) context.Context {
-		return func(ctx context.Context) context.Context { return lease.WithOwner(ctx, name, owner) }
+		return func(ctx context.Context) context.Context { return callchain.WithLock(ctx, name, owner, nil) }
 	}
 	type steps []func(context.Context) context.Context
 	type test struct {
@@ -138,7 +147,7 @@ func TestNewToken(t *testing.T) {
 func TestStrings(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[fmt.Stringer]string{
-		lease.Exclusive: "exclusive", lease.Shared: "shared", lease.Mode(7): "Mode(7)",
+		lease.Mode(0): "exclusive", lease.Mode(1): "shared", lease.Mode(7): "Mode(7)",
 		lease.OpRenew: "renew", lease.OpRelease: "release", lease.OpConvert: "convert", lease.OpRaiseFence: "raise fence",
 		lease.OpKind(0): "unknown operation", lease.OpKind(9): "unknown operation",
 	} {

@@ -2,21 +2,20 @@ package lease
 
 import "fmt"
 
-// Mode is locker.Mode.
+// Mode is locker.Mode: how a lock is held.
 type Mode uint8
 
-// The modes: see locker.Exclusive and locker.Shared.
 const (
-	Exclusive Mode = iota // one holder
-	Shared                // several holders, all of them shared
+	exclusive Mode = iota // locker.Exclusive
+	shared                // locker.Shared
 )
 
 // String returns "exclusive" or "shared".
 func (m Mode) String() string {
 	switch m {
-	case Exclusive:
+	case exclusive:
 		return "exclusive"
-	case Shared:
+	case shared:
 		return "shared"
 	default:
 		return fmt.Sprintf("Mode(%d)", uint8(m))

@@ -26,40 +26,27 @@ type Waiting struct {
 	// Quorum: the attempt is one at a node of a quorum. It takes no place of its own, and is woken
 	// on the channel for all waiters.
 	Quorum bool
+	// Behind: the attempt does not wait (Request.NoWait), and must not pass the waiters of its
+	// process for the same lock. It is one of several of a call, such as locker.AcquireAll.
+	Behind bool
 }
 
 type waitingKey struct{}
 
 // WithWaiting returns a copy of ctx with w, for an attempt of an acquire that waits. It is for
-// middleware that repeats attempts. If an acquire has waited in middleware around middleware/retry,
-// w has Since and no ID: the first attempt of middleware/retry then asks for a place.
+// middleware that repeats attempts. The zero Waiting removes the one of ctx, for an attempt without
+// a place among the waiters. If an acquire has waited in middleware around middleware/retry, w has
+// Since and no ID: the first attempt of middleware/retry then asks for a place.
 func WithWaiting(ctx context.Context, w Waiting) context.Context {
+	if w == (Waiting{}) && ctx.Value(waitingKey{}) == nil {
+		return ctx
+	}
 	return context.WithValue(ctx, waitingKey{}, w)
 }
 
-// WithoutWaiting returns a copy of ctx without a [Waiting], for an attempt without a place among
-// the waiters.
-func WithoutWaiting(ctx context.Context) context.Context {
-	if _, waits := WaitingFrom(ctx); !waits {
-		return ctx
-	}
-	return context.WithValue(ctx, waitingKey{}, nil)
+// WaitingFrom returns the Waiting of WithWaiting in ctx, for strategies. waits is false if there is
+// none, or if it is only Behind.
+func WaitingFrom(ctx context.Context) (w Waiting, waits bool) {
+	w, _ = ctx.Value(waitingKey{}).(Waiting)
+	return w, w != (Waiting{}) && !w.Behind
 }
-
-// WaitingFrom returns the Waiting of WithWaiting in ctx, for strategies. ok is false if there is
-// none.
-func WaitingFrom(ctx context.Context) (w Waiting, ok bool) {
-	w, ok = ctx.Value(waitingKey{}).(Waiting)
-	return w, ok
-}
-
-type behindKey struct{}
-
-// BehindWaiters returns a copy of ctx for an attempt that does not wait, and must not pass the
-// waiters of its process for the same lock.
-func BehindWaiters(ctx context.Context) context.Context {
-	return context.WithValue(ctx, behindKey{}, true)
-}
-
-// IsBehindWaiters reports whether ctx is of BehindWaiters.
-func IsBehindWaiters(ctx context.Context) bool { return ctx.Value(behindKey{}) != nil }

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// FindHolds implements locker.Breaker. The Locks of the holds learn of their end when they renew or
+// FindHolds is for [locker.Break]. The Locks of the holds learn of their end when they renew or
 // release.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
 	if err := l.check(ctx, locker.Request{Name: name}); err != nil {

@@ -63,7 +63,7 @@ func (h *hold) extend(until time.Time) {
 	}
 }
 
-func (h *hold) grant() lease.HoldInfo {
+func (h *hold) info() lease.HoldInfo {
 	h.locks.mu.Lock()
 	defer h.locks.mu.Unlock()
 	return lease.HoldInfo{
@@ -72,13 +72,10 @@ func (h *hold) grant() lease.HoldInfo {
 	}
 }
 
-// Source implements lease.Sourced.
-func (*hold) Source() locktrace.Source { return source }
+// Traits returns those of the Locker.
+func (h *hold) Traits() lease.Traits { return h.locks.Traits() }
 
-// Permits implements lease.Counted.
-func (h *hold) Permits() int { return h.locks.permits }
-
-// Token implements lease.Tokened: a change of the note replaces the token.
+// Token returns the token of the hold: a change of the note replaces the token.
 func (h *hold) Token() string {
 	h.locks.mu.Lock()
 	defer h.locks.mu.Unlock()
@@ -131,7 +128,7 @@ func (h *hold) do(ctx context.Context, op lease.Op) (lease.Result, error) {
 // now is executed when the outage is over.
 func (h *hold) reach(ctx context.Context, op lease.Op) error {
 	if op.Kind != lease.OpRelease && op.Kind != lease.OpUndo {
-		if err := locker.ContextErr(ctx); err != nil {
+		if err := lease.ContextErr(ctx); err != nil {
 			return err
 		}
 		h.locks.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -17,9 +18,9 @@ import (
 // minTTL is the minimum TTL of the strategies over one key.
 const minTTL = 3 * time.Millisecond
 
-// Locker is a locker.Locker in memory. It also implements the other interfaces of the strategies
-// over one server, such as locker.Inspector and locker.Breaker. The zero Locker is ready for use.
-// It is safe for concurrent use.
+// Locker is a locker.Locker in memory. It also does what else the strategies over one server do,
+// for locker.Inspect, Break and Handle.Release. The zero Locker is ready for use. It is safe for
+// concurrent use.
 type Locker struct {
 	permits int // the limit of a semaphore; 0: a lock
 
@@ -34,12 +35,8 @@ type Locker struct {
 }
 
 var (
-	_ locker.Locker         = (*Locker)(nil)
-	_ locker.Inspector      = (*Locker)(nil)
-	_ locker.HandleReleaser = (*Locker)(nil)
-	_ locker.Breaker        = (*Locker)(nil)
-	_ lease.Sourced         = (*Locker)(nil)
-	_ lease.Counted         = (*Locker)(nil)
+	_ locker.Locker    = (*Locker)(nil)
+	_ locker.Inspector = (*Locker)(nil)
 )
 
 // New returns a Locker on which nothing is held.
@@ -54,11 +51,8 @@ func NewSemaphore(permits int) *Locker {
 	return &Locker{permits: permits}
 }
 
-// Source implements lease.Sourced.
-func (*Locker) Source() locktrace.Source { return source }
-
-// Permits implements lease.Counted: the limit of a semaphore, or 0.
-func (l *Locker) Permits() int { return l.permits }
+// Traits returns lease.Traits, with the limit of a semaphore.
+func (l *Locker) Traits() lease.Traits { return lease.Traits{Source: source, Permits: l.permits} }
 
 // Acquire implements locker.Locker: one attempt to acquire the lock, or, with Request.Resume, to
 // take a hold over. A zero Request.TTL is locker.DefaultTTL, or the handle's.
@@ -103,7 +97,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 func (l *Locker) attempt(ctx context.Context, req locker.Request) (*hold, error) {
 	began := time.Now()
 	if err := l.reach(ctx, acquireLimit(req)); err != nil {
-		return nil, locker.NewAttemptError(address{}.String(), time.Since(began), err)
+		return nil, lockerrors.NewAttemptError(address{}.String(), time.Since(began), err)
 	}
 	defer l.mu.Unlock()
 	if err := next(&l.faults.acquire); err != nil {
@@ -121,7 +115,7 @@ func (l *Locker) attempt(ctx context.Context, req locker.Request) (*hold, error)
 
 // lock makes the Lock of h. h is held already, so Expire may have ended it before there is a Lock.
 func (l *Locker) lock(ctx context.Context, h *hold) *locker.Lock {
-	lock := locker.NewLock(ctx, h.grant(), h)
+	lock := locker.NewLock(ctx, h.info(), h)
 	l.mu.Lock()
 	h.lock = lock.Hold()
 	expired := h.expired
@@ -154,7 +148,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	return l.state(name), nil
 }
 
-// ReleaseHandle implements locker.HandleReleaser. The Lock of the hold learns of it when it renews
+// ReleaseHandle is for [locker.Handle.Release]. The Lock of the hold learns of it when it renews
 // or releases.
 func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
 	done := l.record(Call{Op: "release", Request: locker.Request{Name: h.Name(), Mode: h.Mode(), Owner: h.Owner()}})
@@ -218,5 +212,5 @@ func (l *Locker) check(ctx context.Context, req locker.Request) error {
 	case ttl != 0 && ttl < minTTL:
 		return driver.Invalid("Request.TTL", ttl.String(), "3ms or more, as the strategies over one key ask for")
 	}
-	return locker.ContextErr(ctx)
+	return lease.ContextErr(ctx)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // Outage is a kind of outage of the server.
@@ -106,7 +107,7 @@ func (l *Locker) reach(ctx context.Context, limit time.Duration) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, locker.ContextErr(ctx))
+			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, lease.ContextErr(ctx))
 		case <-timer.C:
 			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, context.DeadlineExceeded)
 		}
@@ -123,7 +124,7 @@ func (l *Locker) reachToRelease(ctx context.Context, ttl time.Duration) error {
 	case !errors.Is(err, locker.ErrUnknownOutcome):
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w: %w", locker.ErrUnknownOutcome, locker.ContextErr(ctx), context.DeadlineExceeded)
+		return fmt.Errorf("%w: %w: %w", locker.ErrUnknownOutcome, lease.ContextErr(ctx), context.DeadlineExceeded)
 	}
 	if err = l.reach(uncancelled, attemptTimeout(ttl)); err != nil && !errors.Is(err, locker.ErrUnknownOutcome) {
 		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) // the first send may be executed

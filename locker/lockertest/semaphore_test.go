@@ -31,5 +31,5 @@ func TestSemaphore(t *testing.T) {
 	}
 	check.Error(t, "Downgrade", lock.Downgrade(t.Context()), errors.ErrUnsupported)
 	check.Panics(t, nil, func() { lockertest.NewSemaphore(0) })
-	check.Equal(t, "permits of a lock", lockertest.New().Permits(), 0)
+	check.Equal(t, "permits of a lock", lockertest.New().Traits().Permits, 0)
 }

@@ -122,7 +122,8 @@ func (l *Locker) state(name string) locker.State {
 func refusal(shown *hold, end time.Time) *locker.ContentionError {
 	left := time.Until(end)
 	return &locker.ContentionError{
-		Name: shown.name, Owner: shown.owner, Note: shown.note, Left: left, RetryAfter: left, Released: shown.released,
+		Name: shown.name, Owner: shown.owner, Note: shown.note, Left: left, Released: shown.released,
+		Hint: lease.Hint{RetryAfter: left},
 	}
 }
 
@@ -158,7 +159,7 @@ func (l *Locker) refuseReader(req locker.Request) *locker.ContentionError {
 		return nil
 	}
 	if bar := t.barsReaders(); bar > 0 {
-		return &locker.ContentionError{Name: req.Name, RetryAfter: bar}
+		return &locker.ContentionError{Name: req.Name, Hint: lease.Hint{RetryAfter: bar}}
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func (l *Locker) refuseWriter(ctx context.Context, req locker.Request) *locker.C
 		return refusal(first, first.until)
 	case l.permits > 0 || len(holds) == 0:
 		if kept := l.keptFor(req.Name, !req.NoWait, waiting(ctx, req).ID); kept > 0 {
-			return &locker.ContentionError{Name: req.Name, RetryAfter: kept}
+			return &locker.ContentionError{Name: req.Name, Hint: lease.Hint{RetryAfter: kept}}
 		}
 		return nil
 	}

@@ -52,9 +52,9 @@ func New(l locker.Locker, req locker.Request) (*Locks, error) {
 	switch {
 	case l == nil:
 		return nil, driver.Invalid("named.New locker", "nil", "a Locker")
-	case permits(l) > 1:
+	case lease.TraitsOf(l).Permits > 1:
 		return nil, driver.Invalid("named.New locker",
-			fmt.Sprintf("a semaphore of %d permits", permits(l)), "a lock that one holds at a time")
+			fmt.Sprintf("a semaphore of %d permits", lease.TraitsOf(l).Permits), "a lock that one holds at a time")
 	case req.Name != "":
 		return nil, driver.Invalid("named.New Request.Name", fmt.Sprintf("%.40q", req.Name),
 			"none; Lock is given the name")
@@ -69,14 +69,6 @@ func New(l locker.Locker, req locker.Request) (*Locks, error) {
 		return nil, err
 	}
 	return &Locks{locker: l, req: req, names: map[string]*name{}}, nil
-}
-
-// permits returns how many may hold a name at a time if l is a semaphore, else 0.
-func permits(l locker.Locker) int {
-	if counted, ok := locker.As[lease.Counted](l); ok {
-		return counted.Permits()
-	}
-	return 0
 }
 
 // Lock acquires the lock of a name. If another caller of this process holds it, Lock waits for its
@@ -209,7 +201,7 @@ func (n *name) wait(ctx context.Context, req locker.Request) error {
 	case n.turn <- struct{}{}:
 		return nil
 	case <-bounded.Done():
-		if err := locker.ContextErr(ctx); err != nil {
+		if err := lease.ContextErr(ctx); err != nil {
 			return fmt.Errorf("%w, in this process: %w", busy, err)
 		}
 		return fmt.Errorf("%w, in this process: %w", busy, locker.ErrMaxWait)

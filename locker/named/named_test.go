@@ -269,7 +269,7 @@ func TestNewRefuses(t *testing.T) {
 		"name":      {l, locker.Request{Name: "a"}},
 		"mode":      {l, locker.Request{Mode: locker.Shared}},
 		"TTL":       {l, locker.Request{TTL: 1}},
-		"resume":    {l, locker.Request{Resume: locker.NewHandle(lease.HoldInfo{Name: "a", Token: "t"})}},
+		"resume":    {l, locker.Request{Resume: locker.NewLock(context.Background(), lease.HoldInfo{Name: "a", Token: "t"}, nil).Handle()}},
 	} {
 		s, err := named.New(tt.l, tt.req)
 		if ie, ok := errors.AsType[*locker.InvalidError](err); !ok || s != nil || ie.What == "" {

@@ -29,10 +29,10 @@ func New(cfg Config) (locker.Middleware, error) {
 		cfg.Tenure = defaultTenure
 	}
 	return func(inner locker.Locker) locker.Locker {
-		_, serverQueue := locker.As[lease.Leaver](inner)
-		acquiring, _ := locker.As[lease.Acquiring](inner)
+		_, serverQueue := lease.Find[lease.Leaver](inner)
+		driverOf, _ := lease.Find[acquiring](inner)
 		return &cohort{
-			inner: inner, cfg: cfg, disabled: neverHandsOver(inner), serverQueue: serverQueue, acquiring: acquiring,
+			inner: inner, cfg: cfg, disabled: neverHandsOver(inner), serverQueue: serverQueue, acquiring: driverOf,
 			lines: map[string]*line{},
 		}
 	}, nil
@@ -41,9 +41,6 @@ func New(cfg Config) (locker.Middleware, error) {
 // neverHandsOver reports whether the holds of l are not handed over: several requests hold a name
 // together, or the owner of a hold may acquire it again.
 func neverHandsOver(l locker.Locker) bool {
-	if counted, ok := locker.As[lease.Counted](l); ok && counted.Permits() > 1 {
-		return true
-	}
-	reentrant, ok := locker.As[lease.Reentrant](l)
-	return ok && reentrant.Reenters()
+	traits := lease.TraitsOf(l)
+	return traits.Permits > 1 || traits.Reentrant
 }

@@ -42,7 +42,7 @@
 //   - A lock whose Handle was asked for is released: another process may have resumed it. The Handle
 //     of a released Lock names no hold.
 //   - A converted hold is not handed over, nor any of a semaphore with several permits or of a
-//     reentrant strategy ([lease.Reentrant]). In a quorum no fencing tokens can be reserved: a lock is
+//     reentrant strategy ([lease.Traits]). In a quorum no fencing tokens can be reserved: a lock is
 //     released if the next request wants one.
 //   - Close of the driver ends the waits, and nothing is handed over after it.
 //   - Trace.Woken reports a hand-over as [locktrace.ByHandOver], with the owner before.

@@ -60,7 +60,7 @@ func (s *store) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 	defer s.mu.Unlock()
 	now := time.Now()
 	if s.value != "" && now.Before(s.until) {
-		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.ContentionError{Name: req.Name, RetryAfter: s.until.Sub(now)}}
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.ContentionError{Name: req.Name, Hint: lease.Hint{RetryAfter: s.until.Sub(now)}}}
 	}
 	s.made++
 	s.value, s.until = strconv.Itoa(s.made), now.Add(s.ttl)

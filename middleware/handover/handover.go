@@ -11,13 +11,25 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
+// acquiring is a strategy over one driver: BeginAcquire is driver.Driver.BeginAcquire.
+type acquiring interface {
+	BeginAcquire() (end func(), err error)
+}
+
+// queueing is middleware whose requests wait in a queue of their process, as those of
+// middleware/retry. GaveUp returns the error of a request for name that waited here since began and
+// gave up because of why.
+type queueing interface {
+	GaveUp(name string, began time.Time, why error) error
+}
+
 // cohort is a Locker whose requests hand locks over to one another.
 type cohort struct {
 	inner       locker.Locker
 	cfg         Config
-	disabled    bool            // nothing is handed over
-	serverQueue bool            // the strategy keeps a queue of processes at the server
-	acquiring   lease.Acquiring // nil: Close of its driver waits for no acquire
+	disabled    bool      // nothing is handed over
+	serverQueue bool      // the strategy keeps a queue of processes at the server
+	acquiring   acquiring // nil: Close of its driver waits for no acquire
 
 	// mu guards the lines, their heirs and tenures. It is held for a few steps, and never while
 	// foreign code runs.
@@ -59,10 +71,19 @@ func inherits(ctx context.Context, req locker.Request) bool {
 
 // acquireBeside acquires from the wrapped Locker, outside the line.
 func (c *cohort) acquireBeside(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	if req.NoWait && ctx != nil && lease.IsBehindWaiters(ctx) && c.hasWaiters(req.Name) {
+	if req.NoWait && isBehind(ctx) && c.hasWaiters(req.Name) {
 		return nil, opError(req, fmt.Errorf("%w: others of this process wait for it", locker.ErrNotAcquired))
 	}
 	return c.inner.Acquire(ctx, req)
+}
+
+// isBehind reports whether an attempt must not pass the waiters of this process.
+func isBehind(ctx context.Context) bool {
+	if ctx == nil {
+		return false
+	}
+	w, _ := lease.WaitingFrom(ctx)
+	return w.Behind
 }
 
 // acquisition is one running Acquire.
@@ -90,11 +111,22 @@ func (a *acquisition) acquire() (lock *locker.Lock, again bool, err error) {
 		if h.tenure == nil {
 			return plain, false, err
 		}
-	} else if a.acquiring != nil {
-		lease.JoinAcquisition(a.caller, a.acquiring)
+	} else {
+		a.joinCall()
 	}
 	lock = a.newLock(h)
 	return lock, lock == nil, nil
+}
+
+// joinCall makes Close of the driver wait for the caller's call for several locks, if the acquire is
+// one of such a call.
+func (a *acquisition) joinCall() {
+	if a.acquiring == nil {
+		return
+	}
+	if end, err := a.acquiring.BeginAcquire(); err == nil {
+		lease.EndAcquire(a.caller, end, true)
+	}
 }
 
 // await waits until the lock is handed over to h, or h has to ask the wrapped Locker.
@@ -126,8 +158,8 @@ func (a *acquisition) await(h *heir) error {
 // giveUpError returns the error of an acquire ended by why while others were ahead. held describes the
 // holder in this process; if it is nil, the queue of the wrapped Locker may know the holder.
 func (a *acquisition) giveUpError(held *locker.ContentionError, why error) error {
-	if queueing, ok := locker.As[lease.Queueing](a.inner); ok && held == nil {
-		return queueing.GaveUp(a.req.Name, a.start, why)
+	if q, ok := lease.Find[queueing](a.inner); ok && held == nil {
+		return q.GaveUp(a.req.Name, a.start, why)
 	}
 	if held == nil {
 		held = &locker.ContentionError{Name: a.req.Name}
@@ -239,7 +271,7 @@ func ended(ctx, caller context.Context) error {
 	if ctx.Err() != nil && caller.Err() == nil {
 		return locker.ErrMaxWait
 	}
-	return locker.ContextErr(caller)
+	return lease.ContextErr(caller)
 }
 
 func opError(req locker.Request, err error) error {

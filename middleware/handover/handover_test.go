@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
@@ -220,7 +221,7 @@ func TestGivingUpReadsTheSame(t *testing.T) {
 			func() locker.Locker {
 				return locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) {
 					elapse(500 * ms)
-					return nil, locker.NewAttemptError("10.0.0.1:6379", 500*ms, context.DeadlineExceeded)
+					return nil, lockerrors.NewAttemptError("10.0.0.1:6379", 500*ms, context.DeadlineExceeded)
 				})
 			},
 			`holdfast: acquire "job": no answer from 10.0.0.1:6379 in 3s (0 attempts)`, false,
@@ -344,7 +345,7 @@ func TestBehindWaiters(t *testing.T) {
 		second := p.wait(p.Context(), locker.Request{})
 		check.Advance(20 * ms)
 		p.release(first) // second pauses for 1 ms
-		_, err := p.l.Acquire(lease.BehindWaiters(p.Context()), locker.Request{Name: name, NoWait: true})
+		_, err := p.l.Acquire(lease.WithWaiting(p.Context(), lease.Waiting{Behind: true}), locker.Request{Name: name, NoWait: true})
 		check.Is(p.T, err, locker.ErrNotAcquired)
 		check.Advance(ms)
 		p.release(p.lock(second))
@@ -485,7 +486,7 @@ func TestStrategiesWithoutHandOvers(t *testing.T) {
 
 type reentrant struct{ *lockertest.Locker }
 
-func (reentrant) Reenters() bool { return true }
+func (reentrant) Traits() lease.Traits { return lease.Traits{Reentrant: true} }
 
 // Without retry a waiter makes one attempt when its turn comes.
 func TestWithoutRetry(t *testing.T) {

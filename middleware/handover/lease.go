@@ -17,11 +17,6 @@ type heldLease struct {
 	released bool       // its Lock was released
 }
 
-var (
-	_ lease.Tokened   = (*heldLease)(nil)
-	_ lease.Explained = (*heldLease)(nil)
-)
-
 // renewalResult is the result of a renewal of the wrapped Locker's Lock. The ctx of a renewal of the
 // holder's Lock carries it, to report it there.
 type renewalResult struct {
@@ -124,8 +119,8 @@ func (l *heldLease) handOver(ctx context.Context) bool {
 // Unwrap returns the Lease of the wrapped Locker's Lock.
 func (l *heldLease) Unwrap() lease.Lease { return l.tenure.hold.Lease() }
 
-// Token implements lease.Tokened. It ends the hand-overs: a process with the token may resume the
-// hold. After l's Lock was released, the token is random and names no hold.
+// Token returns the token: see lease.Lease. It ends the hand-overs: a process with the token may resume
+// the hold. After l's Lock was released, the token is random and names no hold.
 func (l *heldLease) Token() string {
 	lock := l.endHandOvers()
 	if lock == nil {
@@ -134,7 +129,7 @@ func (l *heldLease) Token() string {
 	return lock.Handle().Info().Token
 }
 
-// Loss implements lease.Explained.
+// Loss returns the loss of the wrapped Locker's Lock: see lease.Lease.
 func (l *heldLease) Loss() error {
 	if err := l.tenure.hold.Err(); errors.Is(err, locker.ErrLost) {
 		return err

@@ -200,7 +200,7 @@ func (l *line) remove(h *heir) {
 // watchClose makes Close of the driver call sendHeirsOn.
 func (c *cohort) watchClose() {
 	c.watch.Do(func() {
-		if closing, ok := locker.As[lease.Closing](c.inner); ok {
+		if closing, ok := lease.Find[lease.Closing](c.inner); ok {
 			lease.WatchClose(closing, c, (*cohort).sendHeirsOn)
 		}
 	})

@@ -1,7 +1,6 @@
 package retry
 
 import (
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
@@ -9,7 +8,7 @@ import (
 // watchClose makes Close wake all queues.
 func (r *retrier) watchClose() {
 	r.queues.watch.Do(func() {
-		if closing, ok := locker.As[lease.Closing](r.inner); ok {
+		if closing, ok := lease.Find[lease.Closing](r.inner); ok {
 			lease.WatchClose(closing, r.queues, (*queues).wakeToClose)
 		}
 	})

@@ -108,7 +108,7 @@ func TestCloseEndsPauses(t *testing.T) {
 		began := time.Now()
 		time.AfterFunc(time.Second, c.close)
 		_, err := locker.Must(retry.New(retry.Config{Policy: hour}))(c).Acquire(t.Context(),
-			locker.Request{Name: name, Resume: locker.NewHandle(lease.HoldInfo{Name: name, Token: "t"})})
+			locker.Request{Name: name, Resume: locker.NewLock(context.Background(), lease.HoldInfo{Name: name, Token: "t"}, nil).Handle()})
 		match(t, err, []error{locker.ErrClosed}, nil)
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("the resume returned after %v, Close was after 1s", took)

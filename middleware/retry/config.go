@@ -30,7 +30,7 @@ type Config struct {
 	FailFast bool
 	// WakeJitter is the maximum random delay before an attempt after a release or the end of a
 	// lease. It keeps processes woken at the same time from colliding, for strategies whose
-	// concurrent attempts can all fail. If a refusal asks for more (ContentionError.Jitter, as of
+	// concurrent attempts can all fail. If a refusal asks for more (lease.Hint.Jitter, as of
 	// strategies/redlock), the larger delay applies. Default: 0, only the delay of refusals.
 	WakeJitter time.Duration
 	noPolicy   bool // Policy is the default

@@ -17,13 +17,13 @@
 // releases, and from the strategy's channel ([locker.ContentionError]): a contended queue keeps one
 // subscription to it. They are hints: if there are none, or one is lost, the first waiter polls.
 //
-// If the strategy keeps a queue of waiters at the server (ContentionError.Queue), the process has
-// one place in it for each name, and a release wakes one process. The first waiter then polls only
-// after ContentionError.RetryAfter, under three conditions: it has its place and a subscription, the
+// If the strategy keeps a queue of waiters at the server ([lease.Hint]), the process has one place
+// in it for each name, and a release wakes one process. The first waiter then polls only
+// after the refusal's RetryAfter, under three conditions: it has its place and a subscription, the
 // holder is not another library's, and Config.Policy is not set. RetryAfter is 2 s at the head of the
 // server's queue, or the rest of the lease if shorter, and up to 60 s far behind.
 //
-// Unless the strategy's order is strict (ContentionError.Fair), an acquire at the server begins a
+// Unless the strategy's order is strict ([lease.Hint]), an acquire at the server begins a
 // turn of this process. A turn lasts for 1 ms, and for up to 3 ms while a waiter from its beginning
 // still waits. A release within the turn leaves the lock to the next waiter of this process and wakes
 // no other process. The next waiter sends its attempt right behind the release, without waiting for
@@ -39,10 +39,10 @@
 //     the process acquires a contended lock again, it has a place with its first attempt.
 //   - The waiters of one process and name are served in order of arrival, with three exceptions.
 //     NoWait and Resume do not queue. A request whose owner may hold the lock tries before its turn
-//     (see below). If the strategy itself orders readers and writers (ContentionError.Ordered, as
+//     (see below). If the strategy itself orders readers and writers (lease.Hint.Ordered, as
 //     rwhash does), shared and exclusive requests have separate queues, and the strategy decides
 //     between the two first waiters.
-//   - If the strategy is reentrant ([lease.Reentrant]), a nested acquire does not queue behind those
+//   - If the strategy is reentrant ([lease.Traits]), a nested acquire does not queue behind those
 //     that wait for its owner's lock. A request with an owner ([locker.Request], [locker.WithOwner]) makes an
 //     attempt at once when its owner is known to hold the lock: from a refusal of anyone in the
 //     queue, or from an acquire of this process while others waited. If the owner is not known to

@@ -19,7 +19,7 @@ import (
 
 var (
 	errCut     = errors.New("connection cut")
-	handle     = locker.NewHandle(lease.HoldInfo{Name: name, Token: "t"})
+	handle     = locker.NewLock(context.Background(), lease.HoldInfo{Name: name, Token: "t"}, nil).Handle()
 	errUnknown = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, errCut)
 )
 

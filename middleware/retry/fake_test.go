@@ -140,7 +140,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 func (s *server) refusal(h *hold) error {
-	held := &locker.ContentionError{Name: h.name, Owner: holder, Note: h.note, Left: s.lease, RetryAfter: s.lease, Jitter: s.jitter, Ordered: s.ordered}
+	held := &locker.ContentionError{Name: h.name, Owner: holder, Note: h.note, Left: s.lease, Hint: lease.Hint{RetryAfter: s.lease, Jitter: s.jitter, Ordered: s.ordered}}
 	held.Queue, held.Fair, held.Foreign = s.queue, s.fair, s.foreign
 	if s.unnamed {
 		held.Owner = ""

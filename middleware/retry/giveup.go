@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // Reasons to give up other than a ctx. They are texts, not sentinels: callers decide by the outcome.
@@ -33,7 +35,7 @@ func (e *giveUpError) Error() string {
 	if e.before != nil {
 		outcome = e.before
 	}
-	if failed, ok := outcome.(*locker.AttemptError); ok { //nolint:errorlint // not one of many, as of a quorum
+	if failed, ok := outcome.(*lockerrors.AttemptError); ok { //nolint:errorlint // not one of many, as of a quorum
 		return e.unanswered(failed)
 	}
 	var b strings.Builder
@@ -60,7 +62,7 @@ func (e *giveUpError) Error() string {
 
 // unanswered returns the text for a server without an answer. It names e.why as the cause if there is
 // no other. Else it adds e.why, unless the time was over: the duration shows it.
-func (e *giveUpError) unanswered(failed *locker.AttemptError) string {
+func (e *giveUpError) unanswered(failed *lockerrors.AttemptError) string {
 	remarks := " (" + attempts(e.attempts) + ")"
 	cause := failed.Cause()
 	if errors.Is(e.why, cause) {
@@ -106,8 +108,8 @@ func (e *silenceError) Error() string {
 	return text
 }
 
-// Unwrap returns a *locker.AttemptError. The last known holder is not matched: it is old.
-func (e *silenceError) Unwrap() error { return locker.NewAttemptError(e.server, e.silence, nil) }
+// Unwrap returns a *lockerrors.AttemptError. The last known holder is not matched: it is old.
+func (e *silenceError) Unwrap() error { return lockerrors.NewAttemptError(e.server, e.silence, nil) }
 
 // reportedError is err, but matches ErrUnknownOutcome and ErrNotSent according to the attempts of the
 // reporting request.
@@ -153,7 +155,9 @@ func (a *acquisition) giveUpWith(known, before outcome, why error) error {
 	})
 }
 
-// GaveUp implements lease.Queueing.
+// GaveUp returns the error of a request for name that waited since began in middleware around this,
+// such as middleware/handover, and gave up because of why. The error names the last known holder or
+// outage.
 func (r *retrier) GaveUp(name string, began time.Time, why error) error {
 	now := time.Now()
 	known, outage := r.queues.known(name, now)
@@ -180,6 +184,6 @@ func ended(ctx, caller context.Context) error {
 	case caller.Err() == nil:
 		return locker.ErrMaxWait
 	default:
-		return locker.ContextErr(caller)
+		return lease.ContextErr(caller)
 	}
 }

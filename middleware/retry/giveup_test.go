@@ -14,13 +14,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // The error of a wait that ends without the lock.
 func TestGivingUp(t *testing.T) {
-	held := &locker.ContentionError{Name: name, Owner: "w7", Note: "nightly", Left: 30 * time.Second, RetryAfter: 30 * time.Second}
+	held := &locker.ContentionError{Name: name, Owner: "w7", Note: "nightly", Left: 30 * time.Second, Hint: lease.Hint{RetryAfter: 30 * time.Second}}
 	refused := fmt.Errorf("%w; %w", held, errHint)
 	why := errors.New("shutting down")
 	type test struct {
@@ -277,11 +278,13 @@ func (e openError) Unwrap() error      { return e.error }
 // sourced is a Locker that reports its Source.
 type sourced struct{ locker.Locker }
 
-func (sourced) Source() locktrace.Source { return locktrace.Source{Address: "192.0.2.7:6379"} }
+func (sourced) Traits() lease.Traits {
+	return lease.Traits{Source: locktrace.Source{Address: "192.0.2.7:6379"}}
+}
 
 // The error of a waiter without an own attempt reports what its process knows about the name.
 func TestGivingUpInTheQueue(t *testing.T) {
-	refused := fmt.Errorf("%w; %w", &locker.ContentionError{Name: name, Owner: "w7", Left: 10 * time.Second, RetryAfter: 10 * time.Second}, errHint)
+	refused := fmt.Errorf("%w; %w", &locker.ContentionError{Name: name, Owner: "w7", Left: 10 * time.Second, Hint: lease.Hint{RetryAfter: 10 * time.Second}}, errHint)
 	type test struct {
 		plan    []error // of the attempts; then they hang
 		head    time.Duration

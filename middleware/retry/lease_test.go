@@ -1,6 +1,7 @@
 package retry_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -41,7 +42,7 @@ func TestLocalReleaseOfWhatDidNotQueue(t *testing.T) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
 		for _, req := range []locker.Request{
 			{Name: name, NoWait: true},
-			{Name: name, Resume: locker.NewHandle(lease.HoldInfo{Name: name, Token: "t"})},
+			{Name: name, Resume: locker.NewLock(context.Background(), lease.HoldInfo{Name: name, Token: "t"}, nil).Handle()},
 		} {
 			lock := locker.Must(l.Acquire(t.Context(), req))
 			waiting := s.begin(t.Context(), l, locker.Request{})

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -84,7 +85,7 @@ func TestChannelThatCannotBeCompared(t *testing.T) {
 			if n > 1 {
 				return nil
 			}
-			return &locker.ContentionError{Name: name, Channel: driver.NewChannel(uncomparable{server: s}, "wake")}
+			return &locker.ContentionError{Name: name, Hint: lease.Hint{Channel: driver.NewChannel(uncomparable{server: s}, "wake")}}
 		}
 		l := wrap(t, s, retry.Config{})
 		panicked := make(chan any, 1)

@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"github.com/holdfast-go/holdfast/internal/callchain"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -11,7 +12,8 @@ func (a *acquisition) enclosingHold() lease.Hold {
 	if a.resuming() {
 		return nil
 	}
-	for hold := range lease.HoldsFrom(a.ctx, a.req.Name) {
+	for lock := range callchain.Locks[*locker.Lock](a.ctx, a.req.Name) {
+		hold := lock.Hold()
 		if a.queues.acquiredHere(hold) && hold.Err() == nil && excludes(hold, a.req.Mode) {
 			return hold
 		}
@@ -32,7 +34,7 @@ func (qs *queues) acquiredHere(hold lease.Hold) bool {
 // permit of a semaphore may wait for other holders instead. A shared request beside a shared hold
 // may wait for an exclusive waiter to give up.
 func excludes(hold lease.Hold, mode locker.Mode) bool {
-	if counted, ok := lease.Find[lease.Counted](hold.Lease()); ok && counted.Permits() > 1 {
+	if lease.TraitsOf(hold.Lease()).Permits > 1 {
 		return false
 	}
 	return hold.Mode() == locker.Exclusive || mode == locker.Exclusive

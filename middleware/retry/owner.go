@@ -13,8 +13,7 @@ const ownerPoll = 250 * time.Millisecond
 
 // reenters reports whether l is reentrant: it grants a lock again to its owner.
 func reenters(l locker.Locker) bool {
-	r, ok := locker.As[lease.Reentrant](l)
-	return ok && r.Reenters()
+	return lease.TraitsOf(l).Reentrant
 }
 
 // setLatest stores o, the outcome of an attempt of w, or of one outside the queue if w is nil. If o

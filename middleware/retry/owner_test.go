@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -30,12 +31,12 @@ func (r *reentrant) set(owner string, down error) {
 	r.owner, r.down = owner, down
 }
 
-func (*reentrant) Reenters() bool { return true }
+func (*reentrant) Traits() lease.Traits { return lease.Traits{Reentrant: true} }
 
 // reentering is a Locker that reports itself as reentrant.
 type reentering struct{ locker.Locker }
 
-func (reentering) Reenters() bool { return true }
+func (reentering) Traits() lease.Traits { return lease.Traits{Reentrant: true} }
 
 func newReentrant(s *server, owner string) *reentrant {
 	r := &reentrant{server: s, owner: owner}
@@ -306,7 +307,7 @@ func TestOwnerDoesNotPassTheQueue(t *testing.T) {
 			defer s.mu.Unlock()
 			for h := range s.held[name] {
 				if h.owner != req.Owner {
-					return &locker.ContentionError{Name: name, Owner: h.owner, Jitter: 5 * ms}
+					return &locker.ContentionError{Name: name, Owner: h.owner, Hint: lease.Hint{Jitter: 5 * ms}}
 				}
 			}
 			return nil

@@ -203,7 +203,7 @@ func TestOrderOfModesIsLearnt(t *testing.T) {
 		"a reader behind a writer, from another queue": {locker.Exclusive, locker.Shared, "another"},
 	}, func(t *testing.T, s *server, tt test) {
 		s.ordered, s.latency = true, ms
-		refuse := &locker.ContentionError{Name: tt.name, Ordered: true}
+		refuse := &locker.ContentionError{Name: tt.name, Hint: lease.Hint{Ordered: true}}
 		s.answer = func(_ int, req locker.Request) error {
 			if req.Name == name && tt.name != name {
 				elapse(time.Second) // its own answer does not come
@@ -357,7 +357,7 @@ func TestPastTheQueue(t *testing.T) {
 		waiting := s.begin(t.Context(), l, locker.Request{Note: "waiting", MaxWait: time.Second})
 		noWait := s.begin(t.Context(), l, locker.Request{Note: "no wait", NoWait: true, MaxWait: time.Hour})
 		noWait.wantError(t, 0, locker.ErrNotAcquired, errHint)
-		resume := s.begin(t.Context(), l, locker.Request{Note: "resume", Resume: locker.NewHandle(lease.HoldInfo{Name: name, Token: "t"})})
+		resume := s.begin(t.Context(), l, locker.Request{Note: "resume", Resume: locker.NewLock(context.Background(), lease.HoldInfo{Name: name, Token: "t"}, nil).Handle()})
 		resume.wantError(t, 0, locker.ErrNotAcquired)
 		if waiting.done {
 			t.Error("the waiter has left")

@@ -44,7 +44,7 @@ type queues struct {
 }
 
 func newQueues(inner locker.Locker) *queues {
-	leaver, _ := locker.As[lease.Leaver](inner)
+	leaver, _ := lease.Find[lease.Leaver](inner)
 	return &queues{
 		leaver: leaver, reenters: reenters(inner), id: lease.NewToken(),
 		byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},

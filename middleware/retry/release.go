@@ -24,8 +24,7 @@ func (r *retrier) wakeOnRelease(lock *locker.Lock) (alone bool) {
 		if inner == nil {
 			return nil
 		}
-		counted, ok := lease.Find[lease.Counted](inner)
-		alone = alone && (!ok || counted.Permits() <= 1)
+		alone = alone && lease.TraitsOf(inner).Permits <= 1
 		return &wakingLease{inner, r.queues, lock.Hold()}
 	})
 	return alone

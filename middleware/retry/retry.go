@@ -133,7 +133,7 @@ func (a *acquisition) outsideQueue() (*locker.Lock, error) {
 
 // once makes the one attempt of a NoWait request.
 func (a *acquisition) once() (*locker.Lock, error) {
-	if lease.IsBehindWaiters(a.ctx) && a.queues.hasWaiters(a.req.Name) {
+	if w, _ := lease.WaitingFrom(a.ctx); w.Behind && a.queues.hasWaiters(a.req.Name) {
 		return nil, opError(a.req, fmt.Errorf("%w: others of this process wait for it", locker.ErrNotAcquired))
 	}
 	a.attempts++
@@ -267,7 +267,7 @@ func (a *acquisition) permanent(err error, refused bool) bool {
 func (a *acquisition) attemptContext(early bool) context.Context {
 	switch {
 	case early:
-		return lease.WithoutWaiting(a.ctx)
+		return lease.WithWaiting(a.ctx, lease.Waiting{})
 	case !a.announced || a.waiter == nil:
 		return a.ctx
 	}
@@ -313,10 +313,7 @@ func (r *retrier) server(known outcome) string {
 	if known.held != nil && !known.held.Channel.IsZero() {
 		return known.held.Channel.Info().Address
 	}
-	if sourced, ok := locker.As[lease.Sourced](r.inner); ok {
-		return sourced.Source().Address
-	}
-	return ""
+	return lease.TraitsOf(r.inner).Source.Address
 }
 
 // planPause asks the policy for the next pause once the present one is over.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -51,7 +52,7 @@ func TestWaitingBehindASilentServer(t *testing.T) {
 			t.Error("Try ran beside the holder")
 		}
 		match(t, err, []error{locker.ErrMaxWait}, []error{locker.ErrNotAcquired, locker.ErrUnknownOutcome})
-		silent, ok := errors.AsType[*locker.AttemptError](err)
+		silent, ok := errors.AsType[*lockerrors.AttemptError](err)
 		if !ok || silent.Server != drv.Info().Address || silent.Took < time.Second || !strings.Contains(err.Error(), `owner "w7"`) {
 			t.Errorf("error %v, want the silence of %q and what was known", err, drv.Info().Address)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -149,7 +150,7 @@ func TestTheChannelChanges(t *testing.T) {
 			if n >= len(channels) {
 				return nil
 			}
-			return &locker.ContentionError{Name: name, Channel: driver.NewChannel(s, channels[n])}
+			return &locker.ContentionError{Name: name, Hint: lease.Hint{Channel: driver.NewChannel(s, channels[n])}}
 		}
 		l := wrap(t, s, retry.Config{Policy: constant(400 * ms)})
 		locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -52,7 +53,7 @@ func TestTrace(t *testing.T) {
 		s.answer = func(n int, _ locker.Request) error {
 			switch n {
 			case 2:
-				return &locker.ContentionError{Name: name, RetryAfter: 100 * ms, Channel: driver.NewChannel(s, name+":wake")}
+				return &locker.ContentionError{Name: name, Hint: lease.Hint{RetryAfter: 100 * ms, Channel: driver.NewChannel(s, name+":wake")}}
 			case 3:
 				return errCut
 			}

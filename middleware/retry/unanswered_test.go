@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -62,7 +63,7 @@ func TestOwnUnknownOutcome(t *testing.T) {
 			attempts++
 			switch {
 			case attempts == 1: // from now on both modes have a first waiter
-				return nil, &locker.ContentionError{Name: name, Ordered: true}
+				return nil, &locker.ContentionError{Name: name, Hint: lease.Hint{Ordered: true}}
 			case req.Mode == locker.Exclusive:
 				return nil, errUnknown
 			case tt.others == nil:

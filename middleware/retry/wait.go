@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
@@ -148,7 +147,7 @@ func (a *acquisition) sleep(d time.Duration) {
 func (a *acquisition) sleepUntilClose(d time.Duration) {
 	ctx, cancel := context.WithTimeout(a.ctx, d)
 	defer cancel()
-	if closing, ok := locker.As[lease.Closing](a.inner); ok {
+	if closing, ok := lease.Find[lease.Closing](a.inner); ok {
 		defer closing.OnClose(cancel)()
 	}
 	<-ctx.Done()

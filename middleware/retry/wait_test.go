@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -169,7 +170,7 @@ func TestHeardForTheOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		h := s.hold()
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
-		refusal := &locker.ContentionError{Name: name, Ordered: true, Channel: driver.NewChannel(s, name+":wake")}
+		refusal := &locker.ContentionError{Name: name, Hint: lease.Hint{Ordered: true, Channel: driver.NewChannel(s, name+":wake")}}
 		slow := false
 		s.answer = func(_ int, req locker.Request) error {
 			switch {

@@ -70,7 +70,7 @@ func TestOutcomes(t *testing.T) {
 			attrs: "attempts=2 contended=false lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired waited=3",
 		},
 		{
-			name: "resume of what is gone", req: locker.Request{Resume: locker.NewHandle(lease.HoldInfo{Name: "job", Token: "t"})},
+			name: "resume of what is gone", req: locker.Request{Resume: locker.NewLock(context.Background(), lease.HoldInfo{Name: "job", Token: "t"}, nil).Handle()},
 			attrs:  "attempts=1 contended=false error.type=not_held lock.mode=exclusive lock.name=job outcome=error waited=0",
 			status: `Error: holdfast: resume "job": lock is not held`,
 		},

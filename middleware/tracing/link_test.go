@@ -90,7 +90,7 @@ func TestNoteIsChanged(t *testing.T) {
 // errors.As still find the rest of it.
 func TestStrippedError(t *testing.T) {
 	t.Parallel()
-	raw := &locker.ContentionError{Name: "a", Owner: "w7", Note: "nightly traceparent=" + foreign, RetryAfter: 1}
+	raw := &locker.ContentionError{Name: "a", Owner: "w7", Note: "nightly traceparent=" + foreign, Hint: lease.Hint{RetryAfter: 1}}
 	hint := errors.New("hint")
 	for name, returned := range map[string]error{
 		"bare":          raw,
@@ -180,7 +180,7 @@ func TestResumeKeepsNote(t *testing.T) {
 			seen = req.Note
 			return nil, locker.ErrNotHeld
 		}))
-		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", Note: note, Resume: locker.NewHandle(lease.HoldInfo{Name: "a", Token: "t"})})
+		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", Note: note, Resume: locker.NewLock(context.Background(), lease.HoldInfo{Name: "a", Token: "t"}, nil).Handle()})
 		if strings.Contains(seen, "traceparent=") != sends || !strings.HasPrefix(seen, note) {
 			t.Errorf("a resume with note %q sends %q", note, seen)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
@@ -213,7 +214,7 @@ func (a *keyAttempt) describe(err error) error {
 		errors.Is(err, locker.ErrNotReplicated):
 		return err
 	}
-	return locker.NewAttemptError(a.l.drv.Info().Address, time.Since(a.sends.First), err)
+	return lockerrors.NewAttemptError(a.l.drv.Info().Address, time.Since(a.sends.First), err)
 }
 
 // undoIfClosing returns err. If the attempt acquired the lock while the driver is closing, it

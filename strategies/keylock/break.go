@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// FindHolds implements locker.Breaker. The returned function releases each hold by its value, as
+// FindHolds is for [locker.Break]. The returned function releases each hold by its value, as
 // ReleaseHandle does.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
 	state, reply, err := l.inspect(ctx, name, "holds")
@@ -37,7 +37,7 @@ func (l *Locker) endHolds(ctx context.Context, name string, state locker.State, 
 	raised := state.Fence == 0 || state.Mode != locker.Shared // true also if none is needed
 	ended := 0
 	for i, value := range values {
-		err := locker.ContextErr(ctx)
+		err := lease.ContextErr(ctx)
 		h := l.foundHold(name, value, 0)
 		if !raised && err == nil {
 			h.counter = counterKey(h.key)

@@ -30,7 +30,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 	if err := driver.CheckKey(l.keyName, key); err != nil {
 		return "", err
 	}
-	return key, locker.ContextErr(ctx)
+	return key, lease.ContextErr(ctx)
 }
 
 // checkSupport returns an error if the strategy cannot meet a request.

@@ -238,7 +238,7 @@ func (v *victim) use(flags uint8, ops string) {
 		if v.permits > 0 {
 			token += " 1 0:"
 		}
-		req.Resume = locker.NewHandle(lease.HoldInfo{Name: name, Owner: "o", Token: token, Mode: req.Mode})
+		req.Resume = locker.NewLock(context.Background(), lease.HoldInfo{Name: name, Owner: "o", Token: token, Mode: req.Mode}, nil).Handle()
 	} else if flags&16 != 0 {
 		req.MinHold = time.Second
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -43,13 +42,10 @@ func (h *keyHold) Format(f fmt.State, _ rune) {
 
 func (h *keyHold) name() string { return h.key[len(h.l.cfg.Prefix):] }
 
-// Permits implements lease.Counted.
-func (h *keyHold) Permits() int { return h.l.spec.Permits }
+// Traits returns those of the Locker.
+func (h *keyHold) Traits() lease.Traits { return h.l.Traits() }
 
-// Source implements lease.Sourced.
-func (h *keyHold) Source() locktrace.Source { return h.l.Source() }
-
-// Server implements lease.Served.
+// Server returns the server of the key: see lease.Lease.
 func (h *keyHold) Server() any { return h.l.drv.Server(h.key) }
 
 // Do implements lease.Lease.
@@ -219,9 +215,9 @@ func (h *keyHold) refusal(reply driver.Reply) error {
 		return err
 	}
 	held := &locker.ContentionError{
-		Name: h.name(), Owner: holder.owner, Note: holder.note, Channel: driver.NewChannel(h.l.drv, h.channel()),
-		Ordered: spec.Shared,
-		Foreign: holder.foreign, Released: released,
+		Name: h.name(), Owner: holder.owner, Note: holder.note,
+		Hint:     lease.Hint{Channel: driver.NewChannel(h.l.drv, h.channel()), Foreign: holder.foreign, Ordered: spec.Shared},
+		Released: released,
 	}
 	if holder.left >= 0 {
 		held.Left = fromMillis(max(holder.left, 1))

@@ -20,16 +20,10 @@ type Locker struct {
 }
 
 var (
-	_ locker.Locker         = (*Locker)(nil)
-	_ locker.Inspector      = (*Locker)(nil)
-	_ locker.HandleReleaser = (*Locker)(nil)
-	_ locker.Breaker        = (*Locker)(nil)
-	_ lease.Sourced         = (*Locker)(nil)
-	_ lease.Counted         = (*Locker)(nil)
-	_ lease.Reentrant       = (*Locker)(nil)
-	_ lease.Closing         = (*Locker)(nil)
-	_ lease.Leaver          = (*Locker)(nil)
-	_ lease.Acquiring       = (*Locker)(nil)
+	_ locker.Locker    = (*Locker)(nil)
+	_ locker.Inspector = (*Locker)(nil)
+	_ lease.Closing    = (*Locker)(nil)
+	_ lease.Leaver     = (*Locker)(nil)
 )
 
 // New returns a Locker over drv with the scripts of spec. Errors: ErrInvalid.
@@ -49,17 +43,15 @@ func New(drv driver.Driver, cfg Config, spec Spec) (*Locker, error) {
 	return &Locker{drv: drv, cfg: cfg, spec: &spec, keyName: spec.Name + ".Config.Prefix with Request.Name"}, nil
 }
 
-// Source implements lease.Sourced: the strategy, the client and the server.
-func (l *Locker) Source() locktrace.Source {
+// Traits returns lease.Traits by the Spec and the driver.
+func (l *Locker) Traits() lease.Traits {
+	return lease.Traits{Source: l.source(), Permits: l.spec.Permits, Reentrant: l.spec.Reentrant}
+}
+
+func (l *Locker) source() locktrace.Source {
 	info := l.drv.Info()
 	return locktrace.Source{Strategy: l.spec.Name, Client: info.Client, Address: info.Address}
 }
-
-// Permits implements lease.Counted.
-func (l *Locker) Permits() int { return l.spec.Permits }
-
-// Reenters implements lease.Reentrant.
-func (l *Locker) Reenters() bool { return l.spec.Reentrant }
 
 // Acquire implements locker.Locker. It makes one attempt to acquire the lock, or, with
 // Request.Resume, to take a hold over.
@@ -102,7 +94,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.
 	err = a.undoIfClosing(a.describe(a.run(ctx)))
 	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locktrace.AttemptInfo{
-			Source: l.Source(), Name: req.Name, Mode: req.Mode.String(), Sends: a.sends.N,
+			Source: l.source(), Name: req.Name, Mode: req.Mode.String(), Sends: a.sends.N,
 			Elapsed: time.Since(a.sends.First), Err: err,
 		})
 		err = a.undoIfClosing(err) // Close may have begun while Trace.Attempt ran
@@ -116,7 +108,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.
 	}, a.keyHold), nil
 }
 
-// BeginAcquire implements lease.Acquiring.
+// BeginAcquire is driver.Driver.BeginAcquire. middleware/handover calls it for a lock handed over.
 func (l *Locker) BeginAcquire() (end func(), err error) { return l.drv.BeginAcquire() }
 
 // OnClose implements lease.Closing.

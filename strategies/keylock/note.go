@@ -25,7 +25,7 @@ func (h *keyHold) values() (value string, pending *change) {
 	return h.value, h.change
 }
 
-// Token implements lease.Tokened.
+// Token returns the value of the hold: see lease.Lease.
 func (h *keyHold) Token() string {
 	value, _ := h.values()
 	return value
@@ -53,7 +53,7 @@ func (h *keyHold) takeTurn(ctx context.Context, wait bool) (done func(), err err
 	case turn <- struct{}{}:
 		return done, nil
 	case <-ctx.Done():
-		return nil, errors.Join(locker.ErrUnknownOutcome, locker.ContextErr(ctx))
+		return nil, errors.Join(locker.ErrUnknownOutcome, lease.ContextErr(ctx))
 	}
 }
 
@@ -150,5 +150,3 @@ func (h *keyHold) otherValues(first string) (others []string) {
 	}
 	return others
 }
-
-var _ lease.Tokened = (*keyHold)(nil)

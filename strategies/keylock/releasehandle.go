@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// ReleaseHandle implements locker.HandleReleaser with one script, resent as for Lock.Release. If a
+// ReleaseHandle is for [locker.Handle.Release]. It sends one script, resent as for Lock.Release. If a
 // resend finds no hold, an earlier send released it.
 func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
 	return opError("release", h.Name(), l.releaseHandle(ctx, h))

@@ -27,4 +27,4 @@ func TestResumeKeepsTheLongerLease(t *testing.T) {
 	})
 }
 
-func strategyOf(l locker.Locker) string { return l.(lease.Sourced).Source().Strategy }
+func strategyOf(l locker.Locker) string { return lease.TraitsOf(l).Source.Strategy }

@@ -49,7 +49,7 @@ func TestMissingScripts(t *testing.T) {
 	t.Parallel()
 	s := driver.NewScript("return 1")
 	l := locker.Must(keylock.New(silentDriver{}, keylock.Config{}, keylock.Spec{Name: "x", Acquire: s, Renew: s, Release: s}))
-	handle := locker.NewHandle(lease.HoldInfo{Name: "a", Owner: "o", Token: lease.NewToken()})
+	handle := locker.NewLock(context.Background(), lease.HoldInfo{Name: "a", Owner: "o", Token: lease.NewToken()}, nil).Handle()
 	for what, req := range map[string]locker.Request{
 		"RaiseFence": {Name: "a", Fenced: true},
 		"Shared":     {Name: "a", Mode: locker.Shared},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // nodeAnswers are the nodes' answers to one operation so far.
@@ -103,7 +104,7 @@ func (t *nodeAnswers) contention() *locker.ContentionError {
 		owner, note string
 		released    bool
 	}
-	report := &locker.ContentionError{Name: t.name, Jitter: t.jitter}
+	report := &locker.ContentionError{Name: t.name, Hint: lease.Hint{Jitter: t.jitter}}
 	votes, most := map[holder]int{}, 0
 	first := map[holder]*locker.ContentionError{} // the first with a channel, so all waiters use the same
 	var left, retryAfter []time.Duration

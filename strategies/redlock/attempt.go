@@ -154,9 +154,7 @@ func (a *quorumAttempt) requestFor(s *slot) *locker.Request {
 		return &a.req
 	}
 	req := a.req
-	g := req.Resume.Info()
-	g.Token = a.tokens[s.node.index]
-	req.Resume = locker.NewHandle(g)
+	req.Resume = req.Resume.WithToken(a.tokens[s.node.index])
 	return &req
 }
 
@@ -226,7 +224,7 @@ func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.Hol
 		a.giveUp()
 		timer.Reset(a.attemptTimeout())
 	case <-ctx.Done():
-		a.abandon(locker.ContextErr(ctx))
+		a.abandon(lease.ContextErr(ctx))
 	}
 	a.mu.Lock()
 	defer a.unlock()
@@ -256,7 +254,7 @@ func (a *quorumAttempt) awaitCleanUp(ctx context.Context, timer *time.Timer) {
 func (a *quorumAttempt) report(ctx context.Context, req locker.Request, err error) {
 	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locktrace.AttemptInfo{
-			Source: a.Source(), Name: req.Name, Mode: req.Mode.String(), Elapsed: time.Since(a.began), Err: err,
+			Source: a.source(), Name: req.Name, Mode: req.Mode.String(), Elapsed: time.Since(a.began), Err: err,
 		})
 	}
 }

@@ -7,9 +7,10 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// FindHolds implements locker.Breaker. If a quorum of the nodes agrees on a holder, as for Inspect,
+// FindHolds is for [locker.Break]. If a quorum of the nodes agrees on a holder, as for Inspect,
 // it finds the holds of every node that answers. The returned function ends them all at once. It
 // returns a [*QuorumError] if a quorum of the nodes fails, and ErrNotHeld if no node ended a hold.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
@@ -48,6 +49,11 @@ func (l *Locker) eachNode(do func(i int, n *quorumNode)) {
 	all.Wait()
 }
 
+// breaker is a strategy for [locker.Break].
+type breaker interface {
+	FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error)
+}
+
 func (n *quorumNode) findHolds(ctx context.Context, name string) (found nodeHolds) {
 	found.node = n.index
 	defer func() {
@@ -55,9 +61,9 @@ func (n *quorumNode) findHolds(ctx context.Context, name string) (found nodeHold
 			found.err = panicked(v)
 		}
 	}()
-	breaker, ok := locker.As[locker.Breaker](n.inner)
+	breaker, ok := lease.Find[breaker](n.inner)
 	if !ok {
-		found.err = fmt.Errorf("its Locker is no Breaker: %w", errors.ErrUnsupported)
+		found.err = fmt.Errorf("its Locker has no FindHolds: %w", errors.ErrUnsupported)
 		return found
 	}
 	found.state, found.end, found.err = breaker.FindHolds(ctx, name)

@@ -3,7 +3,6 @@ package redlock
 import (
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -13,7 +12,7 @@ func (l *Locker) OnClose(f func()) (stop func() bool) {
 	spare.Store(int64(len(l.nodes) - l.quorum))
 	var stops []func() bool
 	for _, n := range l.nodes {
-		if closing, ok := locker.As[lease.Closing](n.inner); ok {
+		if closing, ok := lease.Find[lease.Closing](n.inner); ok {
 			stops = append(stops, closing.OnClose(func() {
 				if spare.Add(-1) == -1 {
 					f()

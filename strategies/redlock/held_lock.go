@@ -50,7 +50,7 @@ func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	}
 }
 
-// Token implements lease.Tokened: the tokens of the node locks held now. Whoever has it can take
+// Token implements lease.Lease: the tokens of the node locks held now. Whoever has it can take
 // them over.
 func (h *heldLock) Token() string {
 	tokens, locks := make([]string, len(h.slots)), make([]*locker.Lock, len(h.slots))
@@ -76,14 +76,14 @@ type turn chan struct{}
 
 // take waits for the turn. Errors: those of ctx.
 func (t turn) take(ctx context.Context) error {
-	if err := locker.ContextErr(ctx); err != nil {
+	if err := lease.ContextErr(ctx); err != nil {
 		return err // select would choose at random
 	}
 	select {
 	case t <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return locker.ContextErr(ctx)
+		return lease.ContextErr(ctx)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // Inspect implements locker.Inspector: the name is held if a quorum of the nodes agrees on the
@@ -39,7 +40,7 @@ func (l *Locker) verdict(ctx context.Context, states []locker.State, answers *no
 		return state, nil
 	}
 	missed := answers.quorumError()
-	if err := locker.ContextErr(ctx); err != nil {
+	if err := lease.ContextErr(ctx); err != nil {
 		return locker.State{}, fmt.Errorf("%w: %w", err, missed)
 	}
 	return locker.State{}, missed
@@ -88,7 +89,7 @@ func (n *quorumNode) inspect(ctx context.Context, name string) (s nodeState) {
 			s.err = panicked(v)
 		}
 	}()
-	inspector, ok := locker.As[locker.Inspector](n.inner)
+	inspector, ok := lease.Find[locker.Inspector](n.inner)
 	if !ok {
 		s.err = fmt.Errorf("its Locker is no Inspector: %w", errors.ErrUnsupported)
 		return s

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/acquisition"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // ask acquires at one node. The node lock joins the lock or, if the lock is not held by then, is
@@ -38,7 +38,7 @@ func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, 
 	if len(left) > 0 && fromReleased(left) && req.Mode == locker.Exclusive && !h.awaitLeftovers(left, minGrace) {
 		return nil, locker.ErrNotHeld // nothing was sent
 	}
-	ctx, acquisition := lease.BeginAcquisition(ctx)
+	ctx, acquisition := acquisition.Begin(ctx)
 	var lock *locker.Lock
 	err := errStalled
 	if mayAsk() {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/acquisition"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -21,7 +22,7 @@ type nodeLock struct {
 	resumed bool        // it was taken over from another Lock
 	quiet   atomic.Bool // a release is to wake nobody, and undoes a resume
 
-	acquisition *lease.Acquisition // keeps the node's driver open until the lock is the caller's
+	acquisition *acquisition.Acquisition // keeps the node's driver open until the lock is the caller's
 
 	// The hold's mutex guards these.
 	fence      int64         // the node's counter is at least this
@@ -36,7 +37,7 @@ type nodeLock struct {
 // newNodeLock makes the nodeLock from the answer of the slot's node to req. A missing or ended
 // lock, or one of another mode, is a failure of the node.
 func newNodeLock(
-	h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, acquisition *lease.Acquisition, err error,
+	h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, acquisition *acquisition.Acquisition, err error,
 ) (*nodeLock, error) {
 	switch {
 	case err != nil:

@@ -174,8 +174,8 @@ type nodeLease struct {
 	node *node
 }
 
-func (l *nodeLease) Source() locktrace.Source {
-	return locktrace.Source{Strategy: "lockertest", Client: "memory", Address: fmt.Sprintf("mem:%d", l.node.index)}
+func (l *nodeLease) Traits() lease.Traits {
+	return lease.Traits{Source: locktrace.Source{Strategy: "lockertest", Client: "memory", Address: fmt.Sprintf("mem:%d", l.node.index)}}
 }
 
 func (l *nodeLease) Do(ctx context.Context, op lease.Op) (lease.Result, error) {

@@ -44,12 +44,12 @@ func (w wraps) Unwrap() locker.Locker { return w.Locker }
 // counted is a Locker of a semaphore.
 type counted struct{ locker.Locker }
 
-func (counted) Permits() int { return 1 }
+func (counted) Traits() lease.Traits { return lease.Traits{Permits: 1} }
 
 // reenters is a Locker of a reentrant strategy.
 type reenters struct{ locker.Locker }
 
-func (reenters) Reenters() bool { return true }
+func (reenters) Traits() lease.Traits { return lease.Traits{Reentrant: true} }
 
 // A quorum is reentrant if its nodes are, even if the middleware around one hides that.
 func TestReenters(t *testing.T) {
@@ -61,9 +61,9 @@ func TestReenters(t *testing.T) {
 				nodes[i] = wraps{reenters{nodes[i]}}
 			}
 		}
-		check.Equal(t, what, locker.Must(redlock.New(nodes, redlock.Config{})).Reenters(), want)
+		check.Equal(t, what, locker.Must(redlock.New(nodes, redlock.Config{})).Traits().Reentrant, want)
 	}
-	check.Equal(t, "the zero Locker is reentrant", new(redlock.Locker).Reenters(), false)
+	check.Equal(t, "the zero Locker is reentrant", new(redlock.Locker).Traits().Reentrant, false)
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -108,7 +108,7 @@ func TestNewRefuses(t *testing.T) {
 func TestAcquireRefuses(t *testing.T) {
 	inMemory(t, 3, redlock.Config{MinValidity: time.Second}, func(t *testing.T, c *cluster) {
 		foreign := func(token string) locker.Handle {
-			return locker.NewHandle(lease.HoldInfo{Name: name, Token: token, TTL: ttl})
+			return locker.NewLock(context.Background(), lease.HoldInfo{Name: name, Token: token, TTL: ttl}, nil).Handle()
 		}
 		wire := func(text string) locker.Handle {
 			return foreign("redlock1." + base64.RawURLEncoding.EncodeToString([]byte(text)))

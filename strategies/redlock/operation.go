@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // operation is one operation on all node locks at once: a renewal, a conversion, a release.
@@ -106,7 +107,7 @@ func (o *operation) wait(ctx context.Context, patience, afterCtx time.Duration) 
 		case <-timer.C:
 			return err
 		case <-ctxEnds:
-			ctxEnds, err = nil, locker.ContextErr(ctx)
+			ctxEnds, err = nil, lease.ContextErr(ctx)
 			waitAtMost(afterCtx)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Locker is a quorum over nodes. It implements locker.Locker and, if a quorum of its nodes does,
-// locker.Inspector and locker.Breaker.
+// locker.Inspector; locker.Break ends the holds of its nodes.
 type Locker struct {
 	nodes  []*quorumNode
 	quorum int
@@ -26,9 +26,7 @@ type Locker struct {
 var (
 	_ locker.Locker    = (*Locker)(nil)
 	_ locker.Inspector = (*Locker)(nil)
-	_ locker.Breaker   = (*Locker)(nil)
 	_ lease.Closing    = (*Locker)(nil)
-	_ lease.Reentrant  = (*Locker)(nil)
 )
 
 // New returns a Locker over a quorum of nodes. The nodes are bare strategies over servers that
@@ -46,9 +44,7 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	shared := &quorumHealth{size: len(nodes)}
 	for i, inner := range nodes {
 		n := &quorumNode{inner: inner, index: i, quorum: shared}
-		if s, ok := locker.As[lease.Sourced](inner); ok {
-			n.learn(s.Source())
-		}
+		n.learn(lease.TraitsOf(inner).Source)
 		if len(cfg.Names) > 0 {
 			n.name = cfg.Names[i]
 		}
@@ -67,10 +63,10 @@ func checkNodes(nodes []locker.Locker) error {
 		if n == nil {
 			return driver.Invalid(what, "nil", "a Locker")
 		}
-		if _, nested := locker.As[*Locker](n); nested {
+		if _, nested := lease.Find[*Locker](n); nested {
 			return driver.Invalid(what, "a quorum", "a Locker over one server: give its nodes to one quorum")
 		}
-		if counted, ok := locker.As[lease.Counted](n); ok && counted.Permits() > 0 {
+		if lease.TraitsOf(n).Permits > 0 {
 			return driver.Invalid(what, "a semaphore",
 				"a Locker of locks: a majority of n permits on each node is more than n permits")
 		}
@@ -81,13 +77,12 @@ func checkNodes(nodes []locker.Locker) error {
 	return nil
 }
 
-// Reenters implements lease.Reentrant. The nodes are of one strategy, but the middleware around one may
-// hide it.
-func (l *Locker) Reenters() bool {
-	return slices.ContainsFunc(l.nodes, func(n *quorumNode) bool {
-		r, ok := locker.As[lease.Reentrant](n.inner)
-		return ok && r.Reenters()
-	})
+// Traits returns lease.Traits: whether the nodes are reentrant. They are of one strategy, but the
+// middleware around one may hide it.
+func (l *Locker) Traits() lease.Traits {
+	return lease.Traits{Reentrant: slices.ContainsFunc(l.nodes, func(n *quorumNode) bool {
+		return lease.TraitsOf(n.inner).Reentrant
+	})}
 }
 
 // same reports whether two Lockers are one, as far as they can be compared.
@@ -137,5 +132,5 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 		return nil, "", driver.Invalid("Request.TTL", ttl.String(),
 			fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
 	}
-	return tokens, note, locker.ContextErr(ctx)
+	return tokens, note, lease.ContextErr(ctx)
 }

@@ -132,7 +132,7 @@ func (s *quorumState) leaseToAsk(ttl time.Duration) time.Duration {
 func (s *quorumState) untilDeadline() (ctx context.Context, stop func()) {
 	s.mu.Lock()
 	defer s.unlock()
-	ctx, deadline := lease.WithoutWaiting(s.ctx), s.deadline // a held lock does not wait
+	ctx, deadline := lease.WithWaiting(s.ctx, lease.Waiting{}), s.deadline // a held lock does not wait
 	if s.phase == gathering {
 		deadline = s.began.Add(s.req.TTL)
 	}
@@ -152,9 +152,11 @@ func uncancelled(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// Source implements lease.Sourced: the clients and addresses of the nodes, as far as known,
+// Traits returns the Traits of the Lease. Their Source has the clients and addresses of the nodes, as far as known,
 // separated by commas.
-func (s *quorumState) Source() locktrace.Source {
+func (s *quorumState) Traits() lease.Traits { return lease.Traits{Source: s.source()} }
+
+func (s *quorumState) source() locktrace.Source {
 	var clients, addresses []string
 	for _, n := range s.nodes {
 		known := n.where()

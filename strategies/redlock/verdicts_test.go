@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 var (
@@ -148,13 +149,13 @@ func TestDecisiveErrors(t *testing.T) {
 func TestContentionReport(t *testing.T) {
 	t.Parallel()
 	heldBy := func(owner string, left time.Duration, channel string) error {
-		e := &locker.ContentionError{Name: "at the node", Owner: owner, Note: "note of " + owner, Left: left, RetryAfter: 2 * left}
+		e := &locker.ContentionError{Name: "at the node", Owner: owner, Note: "note of " + owner, Left: left, Hint: lease.Hint{RetryAfter: 2 * left}}
 		if channel != "" {
 			e.Channel = driver.NewChannel(anyDriver{}, channel)
 		}
 		return e
 	}
-	ordered := &locker.ContentionError{Owner: "a", Ordered: true}
+	ordered := &locker.ContentionError{Owner: "a", Hint: lease.Hint{Ordered: true}}
 	for _, tt := range []struct {
 		name     string
 		outcomes []error // three are needed

@@ -23,7 +23,7 @@ const (
 
 // groupKey identifies the renewals that share a limit.
 type groupKey struct {
-	server any   // lease.Served, or the watcher if the Lease does not tell
+	server any   // the Lease's, or the watcher if the Lease does not tell
 	fails  uint8 // 0, 1, or 2 for two and more: failed renewals do not delay others
 }
 
@@ -35,11 +35,14 @@ type group struct {
 	workers int
 }
 
+// served is a Lease whose hold is at one server: see lease.Lease.
+type served interface{ Server() any }
+
 // keyOf returns the key of l's group. It calls the driver.
 func keyOf(l *watchedLease) groupKey {
 	key := groupKey{l.watcher, min(l.fails, 2)}
-	if served, ok := lease.Find[lease.Served](l.Lease); ok {
-		key.server = served.Server()
+	if s, ok := lease.Find[served](l.Lease); ok {
+		key.server = s.Server()
 	}
 	return key
 }

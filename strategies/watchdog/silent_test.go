@@ -24,7 +24,7 @@ func (d divided) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return grant(ctx, req, d), nil
 }
 
-// Server implements lease.Served.
+// Server returns the server: see lease.Lease.
 func (d divided) Server() any { return strings.HasPrefix(d.name, "silent") }
 
 // A Locker routes to two servers. A silent one costs the locks of the other nothing, however many

@@ -35,7 +35,7 @@ func WaitsFor(d time.Duration) locker.Middleware {
 // a wait.
 func unannounced(l locker.Locker) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		lock, err := l.Acquire(lease.WithoutWaiting(ctx), req)
+		lock, err := l.Acquire(lease.WithWaiting(ctx, lease.Waiting{}), req)
 		if held, refused := errors.AsType[*locker.ContentionError](err); refused {
 			held.Channel, held.Queue, held.RetryAfter = driver.Channel{}, false, held.Left
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 const (
@@ -75,7 +76,7 @@ func (s *Sends) Resolve(ctx context.Context, send func(ctx context.Context) erro
 			}
 		case s.Open == 0 && !s.resendsUnexecuted(patience, err), !driver.Transient(err):
 			if errors.Is(err, driver.ErrNotSent) && ended(patience) && errors.Is(err, patience.Err()) {
-				err = driver.NotSent(withDial(locker.ContextErr(patience), err))
+				err = driver.NotSent(withDial(lease.ContextErr(patience), err))
 			}
 			return s.classify(err)
 		}
@@ -169,7 +170,7 @@ func (s *Sends) classify(err error) error {
 
 // giveUp returns err with its class and, if patience or Close ended the resending, the reason.
 func (s *Sends) giveUp(patience context.Context, err error) error {
-	switch ended := locker.ContextErr(patience); {
+	switch ended := lease.ContextErr(patience); {
 	case ended == nil && s.closing():
 		err = fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	case ended == nil:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
@@ -34,7 +35,7 @@ func TestDialThatFailed(t *testing.T) {
 		sends := resolve.Sends{Timeout: time.Second, Limit: time.Second}
 		err := sends.Resolve(ctx, dial)
 		check.Is(t, err, driver.ErrNotSent, locker.ErrMaxWait, syscall.ECONNREFUSED)
-		text := locker.NewAttemptError("a:1", 300*time.Millisecond, err).Error()
+		text := lockerrors.NewAttemptError("a:1", 300*time.Millisecond, err).Error()
 		check.Equal(t, "text", text, "no answer from a:1 in 300ms: connection refused")
 	})
 }

@@ -1,4 +1,4 @@
-package locker
+package lockerrors
 
 import (
 	"context"
@@ -8,11 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// ContextErr returns ctx.Err() together with ctx's cause, or nil if ctx has not ended. It is for
-// strategies and middleware, as the error of an operation stopped by the end of ctx. The cause
-// matches too (errors.Is), unless it is about another lock or command, such as a [*LostError] or
-// the error of another acquire. Then only its text is kept, so that it is not taken for the outcome
-// of this operation.
+// ContextErr is lease.ContextErr.
 func ContextErr(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	switch {
@@ -34,11 +30,10 @@ func (e *endedError) Unwrap() []error { return []error{e.err, e.cause} }
 // aboutAnother reports whether cause, the cause of a context, is the outcome of a lock or of a
 // command. ErrMaxWait itself does not: it is how Request.MaxWait ends a context.
 func aboutAnother(cause error) bool {
-	for _, outcome := range []error{ErrNotAcquired, ErrNotHeld, ErrUnknownOutcome, ErrNotReplicated} {
+	for _, outcome := range []error{ErrNotAcquired, ErrNotHeld, ErrUnknownOutcome, ErrNotReplicated, ErrOperation} {
 		if errors.Is(cause, outcome) {
 			return true
 		}
 	}
-	_, operation := errors.AsType[*OpError](cause)
-	return operation || driver.CodeOf(cause) != "" || driver.NotExecuted(cause) || !driver.Transient(cause)
+	return driver.CodeOf(cause) != "" || driver.NotExecuted(cause) || !driver.Transient(cause)
 }
