@@ -26,7 +26,7 @@ local ours, fence, text = hold[1] == ARGV[1], hold[4] or '0', nil
 // newExclusive returns a Locker over hashes.
 func newExclusive(drv driver.Driver, cfg keylock.Config) (*keylock.Locker, error) {
 	script := func(lua string) *driver.Script {
-		return driver.NewScript(keylock.ReadLua + keylock.MintFenceLua + keylock.RenewFenceLua + read + lua)
+		return driver.NewScript(keylock.Lua(read + lua))
 	}
 	return keylock.New(drv, cfg, keylock.Spec{
 		Name: "exclusive",

@@ -2,22 +2,12 @@ package keylock
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
-
-//go:embed lua/inspect.lua
-var inspectLua string
-
-// InspectLua returns the Lua of Spec.Inspect with Queue: inspect, and the addition of the number of
-// waiters to its reply. Put it behind the functions of inspect.
-func InspectLua(inspect string) string {
-	return QueueLua + "local function inspect()\n" + inspect + "\nend\n" + inspectLua
-}
 
 // Inspect implements locker.Inspector with one script.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {

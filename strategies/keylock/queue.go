@@ -2,7 +2,6 @@ package keylock
 
 import (
 	"context"
-	_ "embed"
 	"strconv"
 	"strings"
 	"time"
@@ -11,19 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
-
-// QueueLua defines the functions of the queue of waiters at the server, for a Spec with Queue:
-//
-//   - enqueue(queue, id, delivery, waited, patience, left), for a refused attempt;
-//   - leave_place(queue, id, delivery, next), for a successful one;
-//   - kept_for(queue, channel, id, fair, waited): for how long a free lock is kept for another waiter,
-//     ms; nil: id may have it;
-//   - wake(queue, channel, own), for a release, and its two halves, wake_all and wake_first.
-//
-// delivery is the driver.Delivery to the waiter.
-//
-//go:embed lua/queue.lua
-var QueueLua string
 
 // reservedPrefix begins the value with which single reserves a lock for a waiter. A script replies
 // with the prefix alone if the lock is kept for a waiter and the key is free.

@@ -57,7 +57,7 @@ type Spec struct {
 	// Shared: there is a shared mode, and the scripts order shared and exclusive waiters. Default:
 	// exclusive only; a shared request ends in errors.ErrUnsupported.
 	Shared bool
-	// Queue: the scripts keep a queue of waiters, by the functions of QueueLua, and a release wakes
+	// Queue: the scripts keep a queue of waiters, by the functions of [Lua], and a release wakes
 	// the first one. With NewValue a value begins with lease.NewToken(). Default: Release publishes
 	// on one channel for all.
 	Queue bool
@@ -80,7 +80,7 @@ type Spec struct {
 	//	       with Queue: its place in the queue: a random ID, '' if it does not wait, 'all' if it
 	//	       has no place of its own, but with Shared 'writers' for an exclusive request at a node
 	//	       of a quorum and 'newcomers' for one that was not refused before; its delivery (see
-	//	       QueueLua); the channel to wake waiters on;
+	//	       Lua); the channel to wake waiters on;
 	//	       with Config.Fair: how long the next one of its process has waited, '-1' if there is none,
 	//	       else ''
 	//	reply  {1, fence}, {2, fence}, {0, holder}, {0, holder, again} or {0, holder, again, 1},
@@ -140,7 +140,7 @@ type Spec struct {
 	RaiseFence *driver.Script
 	// Inspect reads the holders. It always gets the fence counter as KEYS[2]. With Queue it gets
 	// the queue of waiters as KEYS[3], if the server lets it, and the last item of its reply is the
-	// number of waiters, unless that is {-2, text}: InspectLua adds it. Default: Locker.Inspect
+	// number of waiters, unless that is {-2, text}: add_waiters of [Lua] adds it. Default: Locker.Inspect
 	// ends in errors.ErrUnsupported.
 	//
 	//	ARGV   none, or 'holds'

@@ -47,18 +47,17 @@ const form = "local form = '^(%d+) (%d+) (%d+):'\n"
 var common = form + hashholds.Lua + lockLua
 
 var spec = keylock.Spec{
-	Name:    "rwhash",
-	Shared:  true,
-	Queue:   true,
-	MinHold: true,
-	Note:    true,
-	Acquire: driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + keylock.QueueLua + turnsLua +
-		acquireLua),
-	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
-	UndoResume: driver.NewScript(common + undoResumeLua),
-	Renew:      driver.NewScript(common + hashholds.RenewLua),
-	Release:    driver.NewScript(releaseOnlyLua + common + keylock.QueueLua + turnsLua + releaseLua),
-	Convert:    driver.NewScript(common + keylock.MintFenceLua + keylock.QueueLua + turnsLua + convertLua),
-	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
-	Inspect:    driver.NewScript(common + keylock.InspectLua(inspectLua)),
+	Name:       "rwhash",
+	Shared:     true,
+	Queue:      true,
+	MinHold:    true,
+	Note:       true,
+	Acquire:    driver.NewScript(acquireFreeLua + keylock.Lua(common+turnsLua+acquireLua)),
+	Resume:     driver.NewScript(keylock.Lua(common + resumeLua)),
+	UndoResume: driver.NewScript(keylock.Lua(common + undoResumeLua)),
+	Renew:      driver.NewScript(keylock.Lua(common + hashholds.RenewLua)),
+	Release:    driver.NewScript(releaseOnlyLua + keylock.Lua(common+turnsLua+releaseLua)),
+	Convert:    driver.NewScript(keylock.Lua(common + turnsLua + convertLua)),
+	RaiseFence: driver.NewScript(keylock.Lua(common + raiseFenceLua)),
+	Inspect:    driver.NewScript(keylock.Lua(common + inspectLua)),
 }

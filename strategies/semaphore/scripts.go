@@ -31,8 +31,6 @@ var raiseFenceLua string
 //go:embed lua/inspect.lua
 var inspectLua string
 
-var fencing = keylock.ReadLua + keylock.MintFenceLua
-
 var spec = keylock.Spec{
 	Name:         "semaphore",
 	Queue:        true,
@@ -41,11 +39,11 @@ var spec = keylock.Spec{
 	NewValue:     newValue,
 	ParseValue:   parseValue,
 	ParsePermits: parsePermits,
-	Acquire:      driver.NewScript(lockLua + fencing + keylock.QueueLua + acquireLua),
-	Resume:       driver.NewScript(lockLua + fencing + resumeLua),
-	UndoResume:   driver.NewScript(lockLua + undoResumeLua),
-	Renew:        driver.NewScript(lockLua + keylock.ReadLua + keylock.RenewFenceLua + renewLua),
-	Release:      driver.NewScript(lockLua + keylock.QueueLua + releaseLua),
-	RaiseFence:   driver.NewScript(lockLua + fencing + raiseFenceLua),
-	Inspect:      driver.NewScript(lockLua + keylock.InspectLua(inspectLua)),
+	Acquire:      driver.NewScript(keylock.Lua(lockLua + acquireLua)),
+	Resume:       driver.NewScript(keylock.Lua(lockLua + resumeLua)),
+	UndoResume:   driver.NewScript(keylock.Lua(lockLua + undoResumeLua)),
+	Renew:        driver.NewScript(keylock.Lua(lockLua + renewLua)),
+	Release:      driver.NewScript(keylock.Lua(lockLua + releaseLua)),
+	RaiseFence:   driver.NewScript(keylock.Lua(lockLua + raiseFenceLua)),
+	Inspect:      driver.NewScript(keylock.Lua(lockLua + inspectLua)),
 }

@@ -37,7 +37,7 @@ var inspectLua string
 
 // common goes before every script. Its most is the length of the longest value of ours, in bytes: a
 // hold's, kept by a release.
-var common = fmt.Sprintf("local most = %d\n", len("~")+maxValue) + keylock.ReadLua
+var common = fmt.Sprintf("local most = %d\n", len("~")+maxValue)
 
 var spec = keylock.Spec{
 	Name:       "single",
@@ -47,11 +47,11 @@ var spec = keylock.Spec{
 	SetNX:      true,
 	MinHold:    true,
 	Note:       true,
-	Acquire:    driver.NewScript(common + reservedLua + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
-	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
-	UndoResume: driver.NewScript(common + undoResumeLua),
-	Renew:      driver.NewScript(common + keylock.RenewFenceLua + renewLua),
-	Release:    driver.NewScript(releaseOnlyLua + common + reservedLua + keylock.QueueLua + releaseLua),
-	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
-	Inspect:    driver.NewScript(common + reservedLua + keylock.InspectLua(inspectLua)),
+	Acquire:    driver.NewScript(keylock.Lua(common + reservedLua + acquireLua)),
+	Resume:     driver.NewScript(keylock.Lua(common + resumeLua)),
+	UndoResume: driver.NewScript(keylock.Lua(common + undoResumeLua)),
+	Renew:      driver.NewScript(keylock.Lua(common + renewLua)),
+	Release:    driver.NewScript(releaseOnlyLua + keylock.Lua(common+reservedLua+releaseLua)),
+	RaiseFence: driver.NewScript(keylock.Lua(common + raiseFenceLua)),
+	Inspect:    driver.NewScript(keylock.Lua(common + reservedLua + inspectLua)),
 }

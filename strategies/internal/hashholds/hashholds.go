@@ -4,20 +4,14 @@
 // A strategy puts [Lua] before its scripts and, behind it, its own open(key), which reads the lock.
 package hashholds
 
-import (
-	_ "embed"
-
-	"github.com/holdfast-go/holdfast/strategies/keylock"
-)
-
-//go:embed holds.lua
-var holdsLua string
+import _ "embed"
 
 // Lua finds, writes and removes holds.
-var Lua = keylock.ReadLua + holdsLua
-
-//go:embed renew.lua
-var renewLua string
+//
+//go:embed holds.lua
+var Lua string
 
 // RenewLua is the script to extend a hold. It goes behind Lua and open.
-var RenewLua = keylock.RenewFenceLua + renewLua
+//
+//go:embed renew.lua
+var RenewLua string
