@@ -15,14 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// The errors to test for with errors.Is, beside those of package locker.
-var (
-	// ErrNotLeader means that the Candidate does not lead now.
-	ErrNotLeader = errors.New("leader: this candidate does not lead")
-	// ErrLeadRunning means that Lead has not returned within Config.StopTimeout after its ctx
-	// ended. Another process may lead meanwhile.
-	ErrLeadRunning = errors.New("leader: Lead still runs after its ctx ended")
-)
+// ErrLeadRunning means that Lead has not returned within Config.StopTimeout after its ctx ended.
+// Another process may lead meanwhile.
+var ErrLeadRunning = errors.New("leader: Lead still runs after its ctx ended")
 
 // Candidate campaigns for a name, and leads while it holds its lock. It is safe for concurrent use.
 type Candidate struct {
@@ -155,18 +150,15 @@ func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	return next, lasted
 }
 
-// IsLeader returns nil if the Candidate leads now, and ErrNotLeader if it does not. It sends
-// nothing. It never returns nil after the lock's Deadline, nor after Lead's ctx has ended or Lead
-// has returned. ctx is not used; it is there for gocron's Elector interface.
-func (c *Candidate) IsLeader(context.Context) error {
-	if _, leads := c.Term(); !leads {
-		return ErrNotLeader
-	}
-	return nil
+// IsLeader reports whether the Candidate leads now. It sends nothing. It never returns true after the
+// lock's Deadline, nor after Lead's ctx has ended or Lead has returned.
+func (c *Candidate) IsLeader() bool {
+	_, leads := c.Term()
+	return leads
 }
 
-// Term returns the number of the Candidate's current term. If IsLeader would return ErrNotLeader,
-// it returns 0 and false.
+// Term returns the number of the Candidate's current term. If the Candidate does not lead, Term
+// returns 0 and false.
 func (c *Candidate) Term() (term int64, leads bool) {
 	t := c.current.Load()
 	if t == nil || !t.leads() {

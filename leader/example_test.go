@@ -55,7 +55,7 @@ func ExampleRun_workThatEnds() {
 	// Output: called 2 times: <nil>
 }
 
-// IsLeader has the form of gocron's Elector: gocron.WithDistributedElector(candidate).
+// IsLeader tells the rest of the program whether this process leads.
 func ExampleCandidate_IsLeader() {
 	leads, stop := make(chan struct{}), make(chan struct{})
 	candidate := locker.Must(leader.New(locks(), leader.Config{
@@ -67,19 +67,19 @@ func ExampleCandidate_IsLeader() {
 		},
 	}))
 	ctx := context.Background()
-	fmt.Println("before:", candidate.IsLeader(ctx))
+	fmt.Println("before:", candidate.IsLeader())
 	ended := make(chan error)
 	go func() { ended <- candidate.Run(ctx) }()
 	<-leads
-	fmt.Println("while it leads:", candidate.IsLeader(ctx))
+	fmt.Println("while it leads:", candidate.IsLeader())
 	close(stop)
 	fmt.Println("ended:", <-ended)
-	fmt.Println("after:", candidate.IsLeader(ctx))
+	fmt.Println("after:", candidate.IsLeader())
 	// Output:
-	// before: leader: this candidate does not lead
-	// while it leads: <nil>
+	// before: false
+	// while it leads: true
 	// ended: <nil>
-	// after: leader: this candidate does not lead
+	// after: false
 }
 
 // Other processes learn who leads, to send their requests there.

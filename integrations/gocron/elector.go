@@ -2,6 +2,7 @@ package gocronlock
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -76,14 +77,18 @@ func (e *Elector) Close() {
 	e.runs.Wait()
 }
 
-// IsLeader returns nil if this replica leads now, and [leader.ErrNotLeader] if it does not. It
-// sends nothing, and never returns nil after the lease has ended. gocron calls it at each tick, and
-// skips the run if it returns an error. ctx is not used.
-func (e *Elector) IsLeader(ctx context.Context) error {
-	if lead := e.lead.Load(); lead == nil || (*lead).Err() != nil { // or Lead is about to be called
-		return leader.ErrNotLeader
+// errNotLeader is for gocron, and for runs without a term.
+var errNotLeader = fmt.Errorf("this replica does not lead: %w", locker.ErrNotHeld)
+
+// IsLeader returns nil if this replica leads now, and an error that matches locker.ErrNotHeld if it
+// does not. It sends nothing, and never returns nil after the lease has ended. gocron calls it at
+// each tick, and skips the run if it returns an error. ctx is not used.
+func (e *Elector) IsLeader(context.Context) error {
+	lead := e.lead.Load()
+	if lead == nil || (*lead).Err() != nil || !e.candidate.IsLeader() { // or Lead is about to be called
+		return errNotLeader
 	}
-	return e.candidate.IsLeader(ctx)
+	return nil
 }
 
 // Term returns the number of this replica's present term, for use as a fencing token, or 0 and
@@ -92,8 +97,8 @@ func (e *Elector) Term() (number int64, leads bool) { return e.candidate.Term() 
 
 // Context returns a copy of parent that also ends when the term ends; then context.Cause is the
 // locker.LostError if the lease was lost. If this replica does not lead, the ctx has ended with the
-// cause leader.ErrNotLeader. A job calls it first of all: gocron does not stop jobs after the lead
-// is lost.
+// error of [Elector.IsLeader] as its cause. A job calls it first of all: gocron does not stop jobs
+// after the lead is lost.
 func (e *Elector) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	if err := e.IsLeader(ctx); err != nil {

@@ -36,7 +36,7 @@ func TestNewElector(t *testing.T) {
 	if err := e.Run(nil); !errors.Is(err, locker.ErrInvalid) { //nolint:staticcheck // nil is the case
 		t.Errorf("Run(nil): %v", err)
 	}
-	check.Is(t, e.IsLeader(t.Context()), leader.ErrNotLeader)
+	check.Is(t, e.IsLeader(t.Context()), locker.ErrNotHeld)
 	e.Close()
 	check.OK(t, e.Run(t.Context()))
 	check.Equal(t, "calls after Close", len(server.Calls()), 0)
@@ -90,7 +90,7 @@ func TestElectorShutdown(t *testing.T) {
 		}
 		check.Error(t, "ctx of its term", context.Cause(<-first.ran), context.Canceled)
 		late, cancel := first.Context(t.Context())
-		check.Error(t, "ctx of no term", context.Cause(late), leader.ErrNotLeader)
+		check.Error(t, "ctx of no term", context.Cause(late), locker.ErrNotHeld)
 		cancel()
 		if after, leads := second.Term(); !leads || after <= before {
 			t.Errorf("the next one: term %d, %t", after, leads)

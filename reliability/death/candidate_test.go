@@ -66,7 +66,7 @@ func campaign(args []string, in io.Reader, out io.Writer) error {
 		switch lines.Text() {
 		case "state":
 			term, leads := candidate.Term()
-			if (candidate.IsLeader(context.Background()) == nil) && !leads {
+			if candidate.IsLeader() && !leads {
 				return fmt.Errorf("IsLeader and Term disagree")
 			}
 			fmt.Fprintln(out, "state", term, time.Now().UnixNano())
