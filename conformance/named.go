@@ -21,13 +21,13 @@ var namedCases = []testCase{
 	},
 }
 
-// names locks names as named.Locks does.
+// names locks names as named.Mutex does.
 type names interface {
 	TryLock(ctx context.Context, name string) (bool, error)
 	Unlock(ctx context.Context, name string) error
 }
 
-// named makes named.Locks, unless the harness has others.
+// named makes named.Mutex, unless the harness has others.
 func (t *caseT) named(l locker.Locker, req locker.Request) names {
 	t.Helper()
 	if t.h.named != nil {

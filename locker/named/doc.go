@@ -1,6 +1,6 @@
 // Package named locks and unlocks by name, for callers that cannot keep a [locker.Lock]: it has
 // Lock(ctx, name), TryLock(ctx, name) and Unlock(ctx, name), as the storage interface of certmagic
-// and others require. [Locks] keeps the Lock of each name between the two calls.
+// and others require. [Mutex] keeps the Lock of each name between the two calls.
 //
 //	locks, err := named.New(l, locker.Request{}) // l waits and renews, as that of holdfast.New
 //	...
@@ -22,7 +22,7 @@
 // # What is not guaranteed
 //
 // The caller does not learn of a loss before its Unlock: no ctx ends. If the work can be stopped,
-// use [locker.Do]. Locks is not reentrant: a caller locking a name twice waits for itself. Each
+// use [locker.Do]. A Mutex is not reentrant: a caller locking a name twice waits for itself. Each
 // Lock needs its Unlock, even after a loss. If an Unlock is left out, the next Unlock of the name
 // returns locker.ErrLost in its place and leaves the lock held, unless their owners differ.
 package named

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/named"
 )
 
-// Mutex is what other programs ask for, such as the Locker of certmagic.
-type Mutex interface {
+// Storage is what other programs ask for, such as the Locker of certmagic.
+type Storage interface {
 	Lock(ctx context.Context, name string) error
 	Unlock(ctx context.Context, name string) error
 }
@@ -21,7 +21,7 @@ func Example() {
 	var l locker.Locker = lockertest.New() // in a program: holdfast.New(drv, holdfast.Config{})
 	locks := locker.Must(named.New(l, locker.Request{Note: "issues certificates"}))
 
-	var m Mutex = locks
+	var m Storage = locks
 	fmt.Println(m.Lock(ctx, "example.com"))
 	fmt.Println(locks.TryLock(ctx, "example.com"))
 	fmt.Println(m.Unlock(ctx, "example.com"))
@@ -34,7 +34,7 @@ func Example() {
 }
 
 // A lost lock blocks nobody, and its Unlock leaves the next lock of the name alone.
-func ExampleLocks_Unlock() {
+func ExampleMutex_Unlock() {
 	ctx, l := context.Background(), lockertest.New()
 	locks := locker.Must(named.New(l, locker.Request{}))
 	fmt.Println(locks.Lock(ctx, "report"))
@@ -51,7 +51,7 @@ func ExampleLocks_Unlock() {
 }
 
 // Only one process does the work; the others do not wait for it.
-func ExampleLocks_TryLock() {
+func ExampleMutex_TryLock() {
 	ctx, l := context.Background(), lockertest.New()
 	here, there := locker.Must(named.New(l, locker.Request{})), locker.Must(named.New(l, locker.Request{}))
 	fmt.Println(here.TryLock(ctx, "report"))

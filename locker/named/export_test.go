@@ -1,10 +1,10 @@
 package named
 
 // Kept returns the number of names in use, and of lost locks waiting for their Unlock.
-func (s *Locks) Kept() (names, lost int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.names), len(s.lost)
+func (m *Mutex) Kept() (names, lost int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.names), len(m.lost)
 }
 
 const MaxLost = maxLost

@@ -17,9 +17,9 @@ import (
 // dropped.
 const maxLost = 1024
 
-// Locks locks names, and keeps the lock of each name until its Unlock. It is safe for concurrent
-// use. The zero Locks is not usable; New makes one.
-type Locks struct {
+// Mutex locks names, and keeps the lock of each name until its Unlock. It is safe for concurrent
+// use. The zero Mutex is not usable; New makes one.
+type Mutex struct {
 	locker locker.Locker
 	req    locker.Request
 
@@ -28,7 +28,7 @@ type Locks struct {
 	lost  []*tenure        // not unlocked yet, the oldest first
 }
 
-// name is a name in use. Locks.mu guards users and held.
+// name is a name in use. Mutex.mu guards users and held.
 type name struct {
 	turn  chan struct{} // has a value while one caller acquires, holds or releases the name
 	users int           // callers waiting for the turn, or with it
@@ -41,14 +41,14 @@ type tenure struct {
 	owner string // in the ctx of Lock; "" if none
 }
 
-// New returns Locks over l. Each lock is acquired by a copy of req with its Name set: set TTL,
+// New returns a Mutex over l. Each lock is acquired by a copy of req with its Name set: set TTL,
 // MaxWait, Fenced, Note or Owner there. The zero Request works. Use a Locker that waits and renews,
 // as from holdfast.New: over a bare strategy Lock fails if another process holds the lock, and a
 // lock is lost one TTL after it was acquired.
 //
 // It returns an error that matches locker.ErrInvalid if l is nil or a semaphore of more than one
 // permit, or if req is invalid, has a Name or a Resume, or has a Mode other than Exclusive.
-func New(l locker.Locker, req locker.Request) (*Locks, error) {
+func New(l locker.Locker, req locker.Request) (*Mutex, error) {
 	switch {
 	case l == nil:
 		return nil, driver.Invalid("named.New locker", "nil", "a Locker")
@@ -68,7 +68,7 @@ func New(l locker.Locker, req locker.Request) (*Locks, error) {
 	if err := valid.Validate(); err != nil {
 		return nil, err
 	}
-	return &Locks{locker: l, req: req, names: map[string]*name{}}, nil
+	return &Mutex{locker: l, req: req, names: map[string]*name{}}, nil
 }
 
 // Lock acquires the lock of a name. If another caller of this process holds it, Lock waits for its
@@ -77,14 +77,14 @@ func New(l locker.Locker, req locker.Request) (*Locks, error) {
 //
 // The errors are those of [locker.Locker]. If ctx or MaxWait ends while Lock waits for another
 // caller of this process, the error matches locker.ErrNotAcquired too.
-func (s *Locks) Lock(ctx context.Context, name string) error {
-	return s.acquire(ctx, name, s.req.NoWait)
+func (m *Mutex) Lock(ctx context.Context, name string) error {
+	return m.acquire(ctx, name, m.req.NoWait)
 }
 
 // TryLock acquires the lock of a name if it is free, without waiting. It returns false and nil if
 // another caller of this process or another process holds it. Other errors are those of Lock.
-func (s *Locks) TryLock(ctx context.Context, name string) (bool, error) {
-	err := s.acquire(ctx, name, true)
+func (m *Mutex) TryLock(ctx context.Context, name string) (bool, error) {
+	err := m.acquire(ctx, name, true)
 	if errors.Is(err, locker.ErrNotAcquired) && ctx.Err() == nil {
 		return false, nil
 	}
@@ -101,25 +101,25 @@ func (s *Locks) TryLock(ctx context.Context, name string) (bool, error) {
 //
 // If there is no such lock, the error matches locker.ErrNotHeld. Other errors are those of
 // [locker.Lock.Release].
-func (s *Locks) Unlock(ctx context.Context, name string) error {
+func (m *Mutex) Unlock(ctx context.Context, name string) error {
 	if ctx == nil {
 		return opError("release", name, driver.NilContext("Unlock ctx"))
 	}
 	owner, _ := lease.OwnerFrom(ctx, name)
-	s.mu.Lock()
-	if t := s.takeLost(name, owner); t != nil {
-		s.mu.Unlock()
+	m.mu.Lock()
+	if t := m.takeLost(name, owner); t != nil {
+		m.mu.Unlock()
 		return t.lock.Release(ctx)
 	}
-	n := s.names[name]
+	n := m.names[name]
 	if n == nil || n.held == nil || !n.held.of(owner) {
-		s.mu.Unlock()
+		m.mu.Unlock()
 		return opError("release", name, locker.ErrNotHeld)
 	}
 	lock := n.held.lock
 	n.held = nil
-	s.mu.Unlock()
-	defer s.done(name, n)
+	m.mu.Unlock()
+	defer m.done(name, n)
 	return lock.Release(ctx)
 }
 
@@ -129,8 +129,8 @@ func (t *tenure) of(owner string) bool {
 }
 
 // acquire waits for its turn in this process, and acquires the lock.
-func (s *Locks) acquire(ctx context.Context, name string, noWait bool) error {
-	req := s.req
+func (m *Mutex) acquire(ctx context.Context, name string, noWait bool) error {
+	req := m.req
 	req.Name, req.NoWait = name, noWait
 	err := req.Validate()
 	if ctx == nil {
@@ -140,14 +140,14 @@ func (s *Locks) acquire(ctx context.Context, name string, noWait bool) error {
 		return opError("acquire", name, err)
 	}
 	start := time.Now()
-	n, err := s.enter(ctx, req)
+	n, err := m.enter(ctx, req)
 	if err != nil {
 		return opError("acquire", name, err)
 	}
 	kept := false
 	defer func() {
 		if !kept { // also if the Locker panics
-			s.done(name, n)
+			m.done(name, n)
 		}
 	}()
 	if req.MaxWait > 0 {
@@ -155,28 +155,28 @@ func (s *Locks) acquire(ctx context.Context, name string, noWait bool) error {
 			return opError("acquire", name, locker.ErrMaxWait)
 		}
 	}
-	lock, err := s.locker.Acquire(ctx, req)
+	lock, err := m.locker.Acquire(ctx, req)
 	if err != nil {
 		return err
 	}
 	kept = true
-	s.keep(ctx, name, n, lock)
+	m.keep(ctx, name, n, lock)
 	return nil
 }
 
 // enter waits until no other caller of this process uses the name.
-func (s *Locks) enter(ctx context.Context, req locker.Request) (*name, error) {
-	s.mu.Lock()
-	n := s.names[req.Name]
+func (m *Mutex) enter(ctx context.Context, req locker.Request) (*name, error) {
+	m.mu.Lock()
+	n := m.names[req.Name]
 	if n == nil {
 		n = &name{turn: make(chan struct{}, 1)}
-		s.names[req.Name] = n
+		m.names[req.Name] = n
 	}
 	n.users++
-	s.mu.Unlock()
+	m.mu.Unlock()
 	err := n.wait(ctx, req)
 	if err != nil {
-		s.leave(req.Name, n)
+		m.leave(req.Name, n)
 	}
 	return n, err
 }
@@ -209,53 +209,53 @@ func (n *name) wait(ctx context.Context, req locker.Request) error {
 }
 
 // done ends the turn of a caller.
-func (s *Locks) done(name string, n *name) {
+func (m *Mutex) done(name string, n *name) {
 	<-n.turn
-	s.leave(name, n)
+	m.leave(name, n)
 }
 
 // leave removes the name if this was its last user.
-func (s *Locks) leave(name string, n *name) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (m *Mutex) leave(name string, n *name) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if n.users--; n.users == 0 {
-		delete(s.names, name)
+		delete(m.names, name)
 	}
 }
 
 // keep records the lock of the caller with the turn. If the lock is lost, the turn ends.
-func (s *Locks) keep(ctx context.Context, name string, n *name, lock *locker.Lock) {
+func (m *Mutex) keep(ctx context.Context, name string, n *name, lock *locker.Lock) {
 	t := &tenure{lock: lock}
 	t.owner, _ = lease.OwnerFrom(ctx, name)
-	s.mu.Lock()
+	m.mu.Lock()
 	n.held = t
-	s.mu.Unlock()
+	m.mu.Unlock()
 	lock.AfterDone(func(error) {
-		s.mu.Lock()
+		m.mu.Lock()
 		wasLost := n.held == t // else Unlock has it
 		if wasLost {
 			n.held = nil
-			s.lost = append(s.lost, t)
-			if len(s.lost) > maxLost {
-				s.lost = slices.Delete(s.lost, 0, 1)
+			m.lost = append(m.lost, t)
+			if len(m.lost) > maxLost {
+				m.lost = slices.Delete(m.lost, 0, 1)
 			}
 		}
-		s.mu.Unlock()
+		m.mu.Unlock()
 		if wasLost {
-			s.done(name, n)
+			m.done(name, n)
 		}
 	})
 }
 
 // takeLost removes and returns the oldest lost lock of a name to which an Unlock with that owner
 // may belong. The mutex is held.
-func (s *Locks) takeLost(name, owner string) *tenure {
-	at := slices.IndexFunc(s.lost, func(t *tenure) bool { return t.lock.Name() == name && t.of(owner) })
+func (m *Mutex) takeLost(name, owner string) *tenure {
+	at := slices.IndexFunc(m.lost, func(t *tenure) bool { return t.lock.Name() == name && t.of(owner) })
 	if at < 0 {
 		return nil
 	}
-	t := s.lost[at]
-	s.lost = slices.Delete(s.lost, at, at+1)
+	t := m.lost[at]
+	m.lost = slices.Delete(m.lost, at, at+1)
 	return t
 }
 

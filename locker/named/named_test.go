@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/named"
 )
 
-func newLocks(l locker.Locker, req locker.Request) *named.Locks {
+func newMutex(l locker.Locker, req locker.Request) *named.Mutex {
 	return locker.Must(named.New(l, req))
 }
 
@@ -31,7 +31,7 @@ func want(t *testing.T, what string, err error, targets ...error) {
 }
 
 // wantKept demands these numbers of names in use and of lost locks waiting for their Unlock.
-func wantKept(t *testing.T, s *named.Locks, names, lost int) {
+func wantKept(t *testing.T, s *named.Mutex, names, lost int) {
 	t.Helper()
 	if n, l := s.Kept(); n != names || l != lost {
 		t.Errorf("%d names in use and %d lost locks, want %d and %d", n, l, names, lost)
@@ -48,7 +48,7 @@ func held(t *testing.T, l *lockertest.Locker, name string) bool {
 func TestLock(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(l, locker.Request{Note: "n", TTL: time.Hour})
+	s := newMutex(l, locker.Request{Note: "n", TTL: time.Hour})
 	want(t, "Lock", s.Lock(t.Context(), "a"))
 	if state := locker.Must(l.Inspect(t.Context(), "a")); state.Note != "n" || state.Left <= 59*time.Minute {
 		t.Errorf("state %+v, want it held as the Request says", state)
@@ -63,7 +63,7 @@ func TestLock(t *testing.T) {
 func TestTryLock(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(l, locker.Request{})
+	s := newMutex(l, locker.Request{})
 	try := func(want bool) {
 		t.Helper()
 		if ok, err := s.TryLock(t.Context(), "a"); ok != want || err != nil {
@@ -96,7 +96,7 @@ func TestTryLock(t *testing.T) {
 // Goroutines that lock one name exclude and wait for each other, over a Locker that does not wait.
 func TestLockWaitsForItsProcess(t *testing.T) {
 	t.Parallel()
-	s := newLocks(lockertest.New(), locker.Request{})
+	s := newMutex(lockertest.New(), locker.Request{})
 	inside := 0
 	var wg sync.WaitGroup
 	for range 8 {
@@ -126,7 +126,7 @@ func TestLockGivesUp(t *testing.T) {
 		"MaxWait": {time.Second, time.Hour, []error{locker.ErrNotAcquired, locker.ErrMaxWait}},
 		"ctx":     {0, time.Second, []error{locker.ErrNotAcquired, context.DeadlineExceeded}},
 	}, func(t *testing.T, tt test) {
-		s := newLocks(lockertest.New(), locker.Request{TTL: time.Hour, MaxWait: tt.maxWait})
+		s := newMutex(lockertest.New(), locker.Request{TTL: time.Hour, MaxWait: tt.maxWait})
 		want(t, "Lock", s.Lock(t.Context(), "a"))
 		ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
 		defer cancel()
@@ -143,7 +143,7 @@ func TestMaxWaitIsOne(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		var got time.Duration
 		l := lockertest.New()
-		s := newLocks(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		s := newMutex(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 			got = req.MaxWait
 			return l.Acquire(ctx, req)
 		}), locker.Request{MaxWait: time.Second})
@@ -159,7 +159,7 @@ func TestMaxWaitIsOne(t *testing.T) {
 func TestLost(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
-		s := newLocks(l, locker.Request{TTL: time.Second})
+		s := newMutex(l, locker.Request{TTL: time.Second})
 		want(t, "Lock", s.Lock(t.Context(), "a"))
 		waited := make(chan error, 1)
 		go func() { waited <- s.Lock(t.Context(), "a") }()
@@ -181,7 +181,7 @@ func TestLost(t *testing.T) {
 func TestLostUnheard(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(l, locker.Request{})
+	s := newMutex(l, locker.Request{})
 	want(t, "Lock", s.Lock(t.Context(), "a"))
 	l.Forget("a")
 	want(t, "Unlock", s.Unlock(t.Context(), "a"), locker.ErrLost)
@@ -194,7 +194,7 @@ func TestLostUnheard(t *testing.T) {
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(l, locker.Request{})
+	s := newMutex(l, locker.Request{})
 	ann, bob := locker.WithOwner(t.Context(), "ann"), locker.WithOwner(t.Context(), "bob")
 	want(t, "Lock", s.Lock(ann, "a"))
 	want(t, "Unlock by another owner", s.Unlock(bob, "a"), locker.ErrNotHeld)
@@ -218,7 +218,7 @@ func TestOwners(t *testing.T) {
 func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	s := newLocks(l, locker.Request{})
+	s := newMutex(l, locker.Request{})
 	want(t, "Lock", s.Lock(t.Context(), "a"))
 	l.FailRelease(locker.ErrUnknownOutcome)
 	want(t, "Unlock", s.Unlock(t.Context(), "a"), locker.ErrUnknownOutcome)
@@ -230,7 +230,7 @@ func TestReleaseFails(t *testing.T) {
 
 func TestPanicFreesTheName(t *testing.T) {
 	t.Parallel()
-	s := newLocks(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("the Locker's") }), locker.Request{})
+	s := newMutex(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("the Locker's") }), locker.Request{})
 	func() {
 		defer func() { _ = recover() }()
 		_ = s.Lock(t.Context(), "a")
@@ -242,7 +242,7 @@ func TestPanicFreesTheName(t *testing.T) {
 func TestBounded(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		l := lockertest.New()
-		s := newLocks(l, locker.Request{})
+		s := newMutex(l, locker.Request{})
 		for i := range named.MaxLost + 10 {
 			name := fmt.Sprint("a", i)
 			check.Must(t, s.Lock(t.Context(), name))
@@ -276,7 +276,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: %v, %v; want an InvalidError", name, s, err)
 		}
 	}
-	s := newLocks(lockertest.NewSemaphore(1), locker.Request{})
+	s := newMutex(lockertest.NewSemaphore(1), locker.Request{})
 	for name, err := range map[string]error{
 		"Lock without ctx":    s.Lock(nil, "a"),   //nolint:staticcheck // nil on purpose
 		"Unlock without ctx":  s.Unlock(nil, "a"), //nolint:staticcheck // nil on purpose

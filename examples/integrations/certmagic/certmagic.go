@@ -25,7 +25,7 @@ import (
 type Storage struct {
 	certmagic.Storage // its Lock and Unlock are not used
 
-	locks *named.Locks
+	locks *named.Mutex
 }
 
 var (

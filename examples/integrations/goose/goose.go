@@ -25,7 +25,7 @@ import (
 
 // Locker is for goose.WithLocker. It is safe for concurrent use, by several Providers too.
 type Locker struct {
-	locks *named.Locks
+	locks *named.Mutex
 	name  string
 }
 

@@ -19,7 +19,7 @@ import (
 // is not reentrant, and any goroutine may Unlock it.
 type Mutex struct {
 	ctx     context.Context //nolint:containedctx // Lock has none
-	locks   *named.Locks
+	locks   *named.Mutex
 	name    string
 	onError func(error)
 }
