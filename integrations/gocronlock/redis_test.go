@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
-	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	gocronlock "github.com/holdfast-go/holdfast/integrations/gocronlock"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 
-	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	gocronlock "github.com/holdfast-go/holdfast/integrations/gocronlock"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"

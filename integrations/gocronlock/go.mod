@@ -1,4 +1,4 @@
-module github.com/holdfast-go/holdfast/integrations/gocron
+module github.com/holdfast-go/holdfast/integrations/gocronlock
 
 go 1.26.0
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast"
-	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	gocronlock "github.com/holdfast-go/holdfast/integrations/gocronlock"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
