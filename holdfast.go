@@ -12,7 +12,7 @@
 //
 // [New] combines strategies/single (one key per lock, SET NX PX), middleware/retry (waits for a
 // contended lock, and is woken by its release) and strategies/watchdog (renews the lock while it is
-// held). [Wrap] puts the last two around any other strategy. [locker.Chain] adds further
+// held). [Wrap] puts the last two around any strategy. [locker.Chain] adds further
 // middleware.
 //
 // With the zero Config a lock has a TTL of 30 s and is renewed about every 10 s until it is
@@ -22,7 +22,6 @@
 package holdfast
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -35,8 +34,6 @@ import (
 
 // Config configures the chain. The zero Config works.
 type Config struct {
-	// Single configures the strategy of New: prefix, TTL, timeouts. Default: no prefix, 30 s.
-	Single single.Config
 	// Watchdog configures the renewals. Default: at a third of the TTL, until the release.
 	Watchdog watchdog.Config
 	// Retry configures the waiting. Default: until the ctx of the acquire ends.
@@ -47,30 +44,26 @@ type Config struct {
 	HandOver time.Duration
 }
 
-// New returns a Locker over drv that waits for its turn and renews its locks. Without a release, a
+// New returns a Locker over drv that waits for its turn and renews its locks. Its strategy is
+// strategies/single with the zero Config; for another prefix, TTL or timeout call [Wrap]. Without a release, a
 // Lock is renewed for as long as the program has it: use [locker.Do], or bound it by
 // watchdog.Config.MaxHold. The Locker is safe for concurrent use and needs no closing; close drv
 // when no lock is needed any more. Errors: locker.ErrInvalid.
 func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
-	strategy, err := single.New(drv, cfg.Single)
+	strategy, err := single.New(drv, single.Config{})
 	if err != nil {
 		return nil, err
 	}
-	cfg.Single = single.Config{}
 	return Wrap(strategy, cfg)
 }
 
-// Wrap returns a Locker that waits and renews as in [New], over any strategy: a quorum
-// (strategies/redlock), readers and writers (strategies/rwhash), a semaphore
-// (strategies/semaphore), or one of your own. The strategy is configured already, so cfg.Single
-// must be zero. Errors: locker.ErrInvalid.
+// Wrap returns a Locker that waits and renews as in [New], over any strategy: strategies/single with
+// a prefix or other settings, a quorum (strategies/redlock), readers and writers
+// (strategies/rwhash), a semaphore (strategies/semaphore), or one of your own. Errors:
+// locker.ErrInvalid.
 func Wrap(strategy locker.Locker, cfg Config) (locker.Locker, error) {
-	switch {
-	case strategy == nil:
+	if strategy == nil {
 		return nil, driver.Invalid("holdfast.Wrap strategy", "nil", "a Locker")
-	case cfg.Single != single.Config{}:
-		return nil, driver.Invalid("holdfast.Wrap Config.Single", fmt.Sprintf("%+v", cfg.Single),
-			"the zero Config; it configures the strategy of New")
 	}
 	renewing, err := watchdog.New(cfg.Watchdog)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/middleware/retry"
-	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -29,7 +28,6 @@ func TestRefused(t *testing.T) {
 	}
 	drv := clients.All[0].OpenMini(t, miniredis.RunT(t).Addr())
 	for name, cfg := range map[string]holdfast.Config{
-		"single":   {Single: single.Config{TTL: -time.Second}}, // of Wrap: the configuration of another strategy
 		"watchdog": {Watchdog: watchdog.Config{MaxRenewals: -1}},
 		"retry":    {Retry: retry.Config{MaxAttempts: -1}},
 		"handover": {HandOver: -1},
@@ -39,9 +37,7 @@ func TestRefused(t *testing.T) {
 		l, err = holdfast.Wrap(lockertest.New(), cfg)
 		refused("Wrap with a bad "+name, l, err)
 	}
-	l, err := holdfast.Wrap(lockertest.New(), holdfast.Config{Single: single.Config{TTL: time.Second}})
-	refused("Wrap with the configuration of another strategy", l, err)
-	l, err = holdfast.New(nil, holdfast.Config{})
+	l, err := holdfast.New(nil, holdfast.Config{})
 	refused("New without a driver", l, err)
 	l, err = holdfast.Wrap(nil, holdfast.Config{})
 	refused("Wrap without a strategy", l, err)

@@ -21,7 +21,11 @@ func handingOver(drv driver.Driver) (locker.Locker, error) {
 
 // inOrder returns a chain that serves the waiters of all processes in the order of their arrival.
 func inOrder(drv driver.Driver) (locker.Locker, error) {
-	return holdfast.New(drv, holdfast.Config{Single: single.Config{Fair: true}})
+	strategy, err := single.New(drv, single.Config{Fair: true})
+	if err != nil {
+		return nil, err
+	}
+	return holdfast.Wrap(strategy, holdfast.Config{})
 }
 
 // The goroutines of two processes add to one counter under one hot lock.

@@ -31,9 +31,12 @@ func TestDistantProcess(t *testing.T) {
 				network := memnet.New()
 				network.Latency = ms / 10
 				m := memredis.Start(t, network)
-				cfg := holdfast.Config{Single: single.Config{Fair: tt.fair}, HandOver: 10 * ms}
-				near := locker.Must(holdfast.New(clients.OpenMemory(t, m), cfg))
-				far := locker.Must(holdfast.New(openAt(t, m, tt.latency), cfg))
+				open := func(drv driver.Driver) locker.Locker {
+					strategy := locker.Must(single.New(drv, single.Config{Fair: tt.fair}))
+					return locker.Must(holdfast.Wrap(strategy, holdfast.Config{HandOver: 10 * ms}))
+				}
+				near := open(clients.OpenMemory(t, m))
+				far := open(openAt(t, m, tt.latency))
 				ctx, stop := context.WithCancel(t.Context())
 				here, there := worked{}, worked{}
 				here.start(ctx, t, near, 8)

@@ -14,23 +14,29 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
+// config configures a chain and its strategy.
+type config struct {
+	strategy single.Config
+	chain    holdfast.Config
+}
+
 // handOver lets a process keep a lock for its own waiters for 10 ms.
-func handOver(cfg *holdfast.Config) { cfg.HandOver = 10 * time.Millisecond }
+func handOver(cfg *config) { cfg.chain.HandOver = 10 * time.Millisecond }
 
 // fair makes the order of waiters strict.
-func fair(cfg *holdfast.Config) { cfg.Single.Fair = true }
+func fair(cfg *config) { cfg.strategy.Fair = true }
 
-// holdfastOver returns the constructor of Holdfast over a client's drivers: holdfast.New over one
-// server, the same chain around a quorum over several. change, if any, edits the Config.
+// holdfastOver returns the constructor of Holdfast over a client's drivers: the chain of holdfast.New over
+// one server, the same around a quorum over several. change, if any, edits the Config.
 func holdfastOver(
-	open func(addrs []string) ([]driver.Driver, func(), error), change ...func(*holdfast.Config),
+	open func(addrs []string) ([]driver.Driver, func(), error), change ...func(*config),
 ) func(Options) (*Locks, error) {
 	return func(opts Options) (*Locks, error) {
 		drivers, closeAll, err := open(opts.Addrs)
 		if err != nil {
 			return nil, err
 		}
-		var cfg holdfast.Config
+		var cfg config
 		for _, edit := range change {
 			edit(&cfg)
 		}
@@ -52,24 +58,23 @@ func holdfastOver(
 	}
 }
 
-func chain(drivers []driver.Driver, cfg holdfast.Config) (locker.Locker, error) {
-	if len(drivers) == 1 {
-		return holdfast.New(drivers[0], cfg)
-	}
+func chain(drivers []driver.Driver, cfg config) (locker.Locker, error) {
 	var nodes []locker.Locker
 	for _, drv := range drivers {
-		node, err := single.New(drv, cfg.Single)
+		node, err := single.New(drv, cfg.strategy)
 		if err != nil {
 			return nil, err
 		}
 		nodes = append(nodes, node)
 	}
+	if len(nodes) == 1 {
+		return holdfast.Wrap(nodes[0], cfg.chain)
+	}
 	quorum, err := redlock.New(nodes, redlock.Config{})
 	if err != nil {
 		return nil, err
 	}
-	cfg.Single = single.Config{}
-	return holdfast.Wrap(quorum, cfg)
+	return holdfast.Wrap(quorum, cfg.chain)
 }
 
 func goredisDrivers(addrs []string) ([]driver.Driver, func(), error) {

@@ -50,8 +50,8 @@ func TestStorage(t *testing.T) {
 func TestTryLock(t *testing.T) {
 	t.Parallel()
 	server, dir := adaptertest.Start(t), t.TempDir()
-	here := newStorage(t, dir, server.Process(holdfast.Config{}), locker.Request{})
-	there := newStorage(t, dir, server.Process(holdfast.Config{}), locker.Request{})
+	here := newStorage(t, dir, server.Process(holdfast.Config{}, single.Config{}), locker.Request{})
+	there := newStorage(t, dir, server.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	if ok, err := here.TryLock(t.Context(), name); !ok || err != nil {
 		t.Fatalf("TryLock of a free name: %t, %v", ok, err)
 	}
@@ -60,8 +60,8 @@ func TestTryLock(t *testing.T) {
 	}
 	check.OK(t, here.Unlock(t.Context(), name))
 	check.Must(t, server.Freeze())
-	cfg := holdfast.Config{Single: single.Config{AttemptTimeout: 300 * time.Millisecond}}
-	hasty := newStorage(t, dir, server.Process(cfg), locker.Request{})
+	hasty := newStorage(t, dir, server.Process(holdfast.Config{}, single.Config{AttemptTimeout: 300 * time.Millisecond}),
+		locker.Request{})
 	if ok, err := hasty.TryLock(t.Context(), name); ok || err == nil {
 		t.Errorf("TryLock in an outage: %t, %v", ok, err)
 	}
@@ -83,7 +83,7 @@ func TestObtain(t *testing.T) {
 		})
 		t.Cleanup(cache.Stop)
 		cfg = upstream.New(cache, upstream.Config{
-			Storage: newStorage(t, dir, server.Process(holdfast.Config{}), locker.Request{}),
+			Storage: newStorage(t, dir, server.Process(holdfast.Config{}, single.Config{}), locker.Request{}),
 			Issuers: []upstream.Issuer{ca},
 			Logger:  zap.NewNop(),
 		})

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,7 +54,7 @@ func TestConcurrentLocking(t *testing.T) {
 	effort.NeedFull(t)
 	s := adaptertest.Start(t)
 	locktesting.TestConcurrentLocking(t, newDatabase(t).db, func(t *testing.T) lock.Locker {
-		return newLocker(t, s.Process(holdfast.Config{}), locker.Request{})
+		return newLocker(t, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	}, 3*time.Second)
 	s.Empty()
 }
@@ -64,7 +65,7 @@ func TestProviderLocking(t *testing.T) {
 	t.Parallel()
 	s, d := adaptertest.Start(t), newDatabase(t)
 	locktesting.TestProviderLocking(t, func(t *testing.T) *upstream.Provider {
-		return d.provider(t, newLocker(t, s.Process(holdfast.Config{}), locker.Request{}), 5, nil)
+		return d.provider(t, newLocker(t, s.Process(holdfast.Config{}, single.Config{}), locker.Request{}), 5, nil)
 	})
 	s.Empty()
 }
@@ -87,7 +88,7 @@ func TestUp(t *testing.T) {
 			}
 			return nil
 		}
-		p := d.provider(t, newLocker(t, s.Process(holdfast.Config{}), locker.Request{}), 1, migrate)
+		p := d.provider(t, newLocker(t, s.Process(holdfast.Config{}, single.Config{}), locker.Request{}), 1, migrate)
 		check.Error(t, "Up", check.ErrOf(p.Up(t.Context())), c.want)
 		s.Empty()
 	})

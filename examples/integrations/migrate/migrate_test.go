@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 func TestMain(m *testing.M) {
@@ -56,7 +57,7 @@ func TestUpstream(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
 	inner := &stub.Stub{CurrentVersion: database.NilVersion}
-	d := newDriver(t.Context(), t, inner, s.Process(holdfast.Config{}), locker.Request{})
+	d := newDriver(t.Context(), t, inner, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	databasetesting.Test(t, d, []byte("CREATE TABLE t (a int)"))
 	s.Empty()
 }
@@ -66,7 +67,7 @@ func TestUp(t *testing.T) {
 	s, shared := adaptertest.Start(t), newTable()
 	var wg sync.WaitGroup
 	for range 3 {
-		m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{}))
+		m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}, single.Config{}), locker.Request{}))
 		wg.Go(func() {
 			if err := m.Up(); err != nil && !errors.Is(err, upstream.ErrNoChange) {
 				t.Errorf("Up: %v", err)
@@ -81,10 +82,10 @@ func TestUp(t *testing.T) {
 func TestUpWhileLocked(t *testing.T) {
 	t.Parallel()
 	s, shared := adaptertest.Start(t), newTable()
-	holder := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{})
+	holder := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	check.Must(t, holder.Lock())
 	req := locker.Request{NoWait: true, MaxWait: 10 * time.Second}
-	m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), req))
+	m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}, single.Config{}), req))
 	check.Error(t, "Up", m.Up(), database.ErrLocked, locker.ErrNotAcquired)
 	shared.want(t, database.NilVersion)
 	check.OK(t, holder.Unlock())
@@ -96,7 +97,7 @@ func TestUpLost(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)
 	s, shared := adaptertest.Start(t), newTable()
-	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{})
+	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	shared.run = func() {
 		s.MustCommand(t, "DEL", name)
 		awaitLoss(t, d, 1)
@@ -111,7 +112,7 @@ func TestDropLost(t *testing.T) {
 	effort.NeedFull(t)
 	s, shared := adaptertest.Start(t), newTable()
 	shared.version = 7
-	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{})
+	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	check.Must(t, d.Lock())
 	s.MustCommand(t, "DEL", name)
 	awaitLoss(t, d, 7)
@@ -133,7 +134,7 @@ func awaitLoss(t *testing.T, d *migrate.Driver, version int) {
 func TestLockTwice(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
-	d := newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}), locker.Request{})
+	d := newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	check.Is(t, d.Unlock(), database.ErrNotLocked)
 	check.Must(t, d.Lock())
 	check.Only(t, d.Lock(), database.ErrLocked, locker.ErrNotAcquired)
@@ -145,7 +146,7 @@ func TestUpInOutage(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
 	req := locker.Request{MaxWait: 300 * time.Millisecond}
-	m := newMigrate(t, newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}), req))
+	m := newMigrate(t, newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}, single.Config{}), req))
 	check.Must(t, s.Freeze())
 	check.Only(t, m.Up(), locker.ErrMaxWait, database.ErrLocked)
 	check.Must(t, s.Thaw())
@@ -156,7 +157,7 @@ func TestUpInOutage(t *testing.T) {
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
-	d := newDriver(t.Context(), t, &stub.Stub{}, s.Process(holdfast.Config{}), locker.Request{})
+	d := newDriver(t.Context(), t, &stub.Stub{}, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	opened := locker.Must(d.Open("stub://"))
 	check.Must(t, opened.Lock())
 	check.Equal[any](t, "keys of the lock", s.MustCommand(t, "EXISTS", name), int64(1))

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +52,7 @@ func TestMutex(t *testing.T) {
 func TestGoroutines(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
-	var m sync.Locker = newMutex(t.Context(), t, s.Process(holdfast.Config{}), locker.Request{}, func(err error) { t.Error(err) })
+	var m sync.Locker = newMutex(t.Context(), t, s.Process(holdfast.Config{}, single.Config{}), locker.Request{}, func(err error) { t.Error(err) })
 	n := 0
 	var wg sync.WaitGroup
 	for range 4 {

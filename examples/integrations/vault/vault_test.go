@@ -62,8 +62,8 @@ func TestBackend(t *testing.T) {
 func TestUpstream(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
-	b := newBackend(t, s.Process(holdfast.Config{}), locker.Request{})
-	other := newBackend(t, s.Process(holdfast.Config{}), locker.Request{})
+	b := newBackend(t, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
+	other := newBackend(t, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	physical.ExerciseBackend(t, b)
 	physical.ExerciseBackend_ListPrefix(t, b)
 	physical.ExerciseHABackend(t, b, other) // two nodes
@@ -86,8 +86,8 @@ func TestTakeOver(t *testing.T) {
 		"the server does not answer": {func(_ *testing.T, s *adaptertest.Server) error { return s.Freeze() }},
 	}, func(t *testing.T, c test) {
 		s, req := adaptertest.Start(t), locker.Request{TTL: 30 * time.Second}
-		active := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), req), "active")
-		standby := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), locker.Request{}), "standby")
+		active := lockWith(t, newBackend(t, s.Process(holdfast.Config{}, single.Config{}), req), "active")
+		standby := lockWith(t, newBackend(t, s.Process(holdfast.Config{}, single.Config{}), locker.Request{}), "standby")
 		lost := locker.Must(active.Lock(nil))
 		check.Must(t, c.lose(t, s))
 		select {
@@ -114,9 +114,8 @@ func TestFailFast(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
 	l := lockWith(t, newBackend(t, s.Process(holdfast.Config{
-		Single: single.Config{AttemptTimeout: 300 * time.Millisecond},
-		Retry:  retry.Config{FailFast: true},
-	}), locker.Request{}), "node")
+		Retry: retry.Config{FailFast: true},
+	}, single.Config{AttemptTimeout: 300 * time.Millisecond}), locker.Request{}), "node")
 	check.Must(t, s.Freeze())
 	if lost, err := l.Lock(nil); lost != nil || err == nil || errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("Lock in an outage: %v, want an error that does not match %q", err, locker.ErrNotAcquired)
@@ -131,7 +130,7 @@ func TestFailFast(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	s := adaptertest.Start(t)
-	b := newBackend(t, s.Process(holdfast.Config{}), locker.Request{})
+	b := newBackend(t, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	check.Error(t, "LockWith without a key", check.ErrOf(b.LockWith("", "node")), locker.ErrInvalid)
 	l := lockWith(t, b, "node")
 	check.Is(t, l.Unlock(), locker.ErrNotHeld)

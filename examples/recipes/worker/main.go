@@ -100,7 +100,11 @@ func run(ctx context.Context, cfg config) error {
 		return err
 	}
 	defer drv.Close()
-	locks, err := holdfast.New(drv, holdfast.Config{Single: single.Config{ReleaseTimeout: releaseTimeout}})
+	strategy, err := single.New(drv, single.Config{ReleaseTimeout: releaseTimeout})
+	if err != nil {
+		return err
+	}
+	locks, err := holdfast.Wrap(strategy, holdfast.Config{})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func Start(t *testing.T) *Server {
 }
 
 // Process returns a Locker with a client and connections of its own, as another process has.
-func (s *Server) Process(cfg holdfast.Config) locker.Locker {
+func (s *Server) Process(cfg holdfast.Config, of single.Config) locker.Locker {
 	s.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: true})
 	s.t.Cleanup(func() { _ = client.Close() })
@@ -45,7 +45,11 @@ func (s *Server) Process(cfg holdfast.Config) locker.Locker {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = drv.Close() })
-	l, err := holdfast.New(drv, cfg)
+	strategy, err := single.New(drv, of)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	l, err := holdfast.Wrap(strategy, cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -118,7 +122,7 @@ func exclusion(t *testing.T, s *Server, _ string, open Open) {
 	var inside atomic.Int32
 	var wg sync.WaitGroup
 	for range 3 {
-		m := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{})
+		m := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 		wg.Go(func() {
 			for range 10 {
 				if err := m.Lock(); err != nil {
@@ -140,8 +144,8 @@ func exclusion(t *testing.T, s *Server, _ string, open Open) {
 
 func maxWait(t *testing.T, s *Server, _ string, open Open) {
 	effort.NeedFull(t)
-	holder := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{})
-	other := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{MaxWait: 10 * time.Second})
+	holder := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
+	other := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{MaxWait: 10 * time.Second})
 	must(t, "Lock", holder.Lock())
 	want(t, "Lock of another process", other.Lock(), locker.ErrNotAcquired)
 	must(t, "Unlock", holder.Unlock())
@@ -150,8 +154,8 @@ func maxWait(t *testing.T, s *Server, _ string, open Open) {
 func cancel(t *testing.T, s *Server, name string, open Open) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	holder := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{})
-	other := open(ctx, s.Process(holdfast.Config{}), locker.Request{})
+	holder := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
+	other := open(ctx, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	must(t, "Lock", holder.Lock())
 	waited := make(chan error, 1)
 	go func() { waited <- other.Lock() }()
@@ -167,8 +171,8 @@ func cancel(t *testing.T, s *Server, name string, open Open) {
 }
 
 func loss(t *testing.T, s *Server, name string, open Open) {
-	paused := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{})
-	next := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{})
+	paused := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
+	next := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	must(t, "Lock", paused.Lock())
 	s.MustCommand(t, "DEL", name) // as if its lease had ended
 	must(t, "Lock of another process", next.Lock())
@@ -180,7 +184,7 @@ func loss(t *testing.T, s *Server, name string, open Open) {
 }
 
 func outage(t *testing.T, s *Server, _ string, open Open) {
-	m := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{MaxWait: 500 * time.Millisecond})
+	m := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{MaxWait: 500 * time.Millisecond})
 	must(t, "Freeze", s.Freeze())
 	err := m.Lock()
 	switch {
@@ -192,14 +196,13 @@ func outage(t *testing.T, s *Server, _ string, open Open) {
 	must(t, "Thaw", s.Thaw())
 	s.Empty() // late executions are cleaned up
 	// An answer of a busy machine may take longer than MaxWait.
-	patient := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{})
+	patient := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	must(t, "Lock after the outage", patient.Lock())
 	must(t, "Unlock after the outage", patient.Unlock())
 }
 
 func silence(t *testing.T, s *Server, _ string, open Open) {
-	cfg := holdfast.Config{Single: single.Config{ReleaseTimeout: time.Second}}
-	m := open(t.Context(), s.Process(cfg), locker.Request{})
+	m := open(t.Context(), s.Process(holdfast.Config{}, single.Config{ReleaseTimeout: time.Second}), locker.Request{})
 	must(t, "Lock", m.Lock())
 	must(t, "Freeze", s.Freeze())
 	want(t, "Unlock", m.Unlock(), locker.ErrUnknownOutcome)
