@@ -8,16 +8,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/acquisition"
 )
 
-// Closing is implemented by a Locker that reports the Close of its drivers.
-type Closing interface {
-	// OnClose calls f in a goroutine of its own once every acquire fails because of a Close, or at
-	// once if it does already. For a quorum this is when too few drivers are left. stop drops f.
+// closing is a strategy that reports the Close of its drivers: docs/writing-a-strategy.md.
+type closing interface {
 	OnClose(f func()) (stop func() bool)
 }
 
-// WatchClose calls f with target once c is being closed. c does not keep target: the watch ends when
-// target is garbage-collected. f must not refer to target.
-func WatchClose[T any](c Closing, target *T, f func(*T)) {
+// WatchClose calls f with target once every acquire through w, a locker.Locker, fails because its
+// drivers are being closed. If no strategy in w reports that, WatchClose does nothing. w does not
+// keep target: the watch ends when target is garbage-collected. f must not refer to target.
+func WatchClose[W, T any](w W, target *T, f func(*T)) {
+	c, ok := Find[closing](w)
+	if !ok {
+		return
+	}
 	kept := weak.Make(target)
 	stop := c.OnClose(func() {
 		if target := kept.Value(); target != nil {

@@ -199,11 +199,7 @@ func (l *line) remove(h *heir) {
 
 // watchClose makes Close of the driver call sendHeirsOn.
 func (c *cohort) watchClose() {
-	c.watch.Do(func() {
-		if closing, ok := lease.Find[lease.Closing](c.inner); ok {
-			lease.WatchClose(closing, c, (*cohort).sendHeirsOn)
-		}
-	})
+	c.watch.Do(func() { lease.WatchClose(c.inner, c, (*cohort).sendHeirsOn) })
 }
 
 // sendHeirsOn sends all heirs to the wrapped Locker. It refuses them: its driver is being closed.

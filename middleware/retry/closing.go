@@ -7,11 +7,7 @@ import (
 
 // watchClose makes Close wake all queues.
 func (r *retrier) watchClose() {
-	r.queues.watch.Do(func() {
-		if closing, ok := lease.Find[lease.Closing](r.inner); ok {
-			lease.WatchClose(closing, r.queues, (*queues).wakeToClose)
-		}
-	})
+	r.queues.watch.Do(func() { lease.WatchClose(r.inner, r.queues, (*queues).wakeToClose) })
 }
 
 // wakeToClose wakes the leaders; their attempts fail. From then on each new leader tries at once.

@@ -22,7 +22,6 @@ type Locker struct {
 var (
 	_ locker.Locker    = (*Locker)(nil)
 	_ locker.Inspector = (*Locker)(nil)
-	_ lease.Closing    = (*Locker)(nil)
 	_ lease.Leaver     = (*Locker)(nil)
 )
 
@@ -111,7 +110,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.
 // BeginAcquire is driver.Driver.BeginAcquire. middleware/handover calls it for a lock handed over.
 func (l *Locker) BeginAcquire() (end func(), err error) { return l.drv.BeginAcquire() }
 
-// OnClose implements lease.Closing.
+// OnClose calls f once the driver is being closed. Middleware that waits calls it.
 func (l *Locker) OnClose(f func()) (stop func() bool) {
 	return context.AfterFunc(l.drv.UntilClose(), f)
 }

@@ -26,7 +26,6 @@ type Locker struct {
 var (
 	_ locker.Locker    = (*Locker)(nil)
 	_ locker.Inspector = (*Locker)(nil)
-	_ lease.Closing    = (*Locker)(nil)
 )
 
 // New returns a Locker over a quorum of nodes. The nodes are bare strategies over servers that
