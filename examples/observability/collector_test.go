@@ -18,7 +18,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/middleware/metrics"
 )
 
 // collector takes OTLP over HTTP, as https://opentelemetry.io/docs/specs/otlp/#otlphttp has it.
@@ -150,7 +149,7 @@ func TestCollector(t *testing.T) {
 	}
 	check.AtLeast(t, "links that lead to another process", crossing, 4)
 	for _, name := range []string{
-		metrics.WaitDuration, metrics.HoldDuration, metrics.Acquisitions, metrics.Renewals, metrics.RenewalFailures, metrics.Losses, metrics.Holding, metrics.Waiting,
+		"holdfast.lock.wait.duration", "holdfast.lock.hold.duration", "holdfast.lock.acquisitions", "holdfast.lock.renewals", "holdfast.lock.renewal.failures", "holdfast.lock.losses", "holdfast.lock.held", "holdfast.lock.waiting",
 	} {
 		if !slices.Contains(c.instruments[name], "worker-go-redis") {
 			t.Errorf("%s came from %q", name, c.instruments[name])

@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
-	"github.com/holdfast-go/holdfast/middleware/metrics"
 )
 
 // families are metrics by their names in Prometheus.
@@ -69,15 +68,15 @@ func TestScrape(t *testing.T) {
 
 	seconds, total := "_seconds", "_total"
 	wants := map[string]dto.MetricType{
-		promName(metrics.WaitDuration) + seconds:  dto.MetricType_HISTOGRAM,
-		promName(metrics.HoldDuration) + seconds:  dto.MetricType_HISTOGRAM,
-		promName(metrics.Acquisitions) + total:    dto.MetricType_COUNTER,
-		promName(metrics.Renewals) + total:        dto.MetricType_COUNTER,
-		promName(metrics.RenewalFailures) + total: dto.MetricType_COUNTER,
-		promName(metrics.Losses) + total:          dto.MetricType_COUNTER,
-		promName(metrics.Holding):                 dto.MetricType_GAUGE,
-		promName(metrics.Waiting):                 dto.MetricType_GAUGE,
-		"target_info":                             dto.MetricType_GAUGE,
+		promName("holdfast.lock.wait.duration") + seconds:  dto.MetricType_HISTOGRAM,
+		promName("holdfast.lock.hold.duration") + seconds:  dto.MetricType_HISTOGRAM,
+		promName("holdfast.lock.acquisitions") + total:     dto.MetricType_COUNTER,
+		promName("holdfast.lock.renewals") + total:         dto.MetricType_COUNTER,
+		promName("holdfast.lock.renewal.failures") + total: dto.MetricType_COUNTER,
+		promName("holdfast.lock.losses") + total:           dto.MetricType_COUNTER,
+		promName("holdfast.lock.held"):                     dto.MetricType_GAUGE,
+		promName("holdfast.lock.waiting"):                  dto.MetricType_GAUGE,
+		"target_info":                                      dto.MetricType_GAUGE,
 	}
 	if got, want := slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(wants)); !slices.Equal(got, want) {
 		t.Fatalf("there are %q, want %q", got, want)
@@ -88,10 +87,10 @@ func TestScrape(t *testing.T) {
 			t.Errorf("%s is a %v, %q; want a %v with a description", name, f.GetType(), f.GetHelp(), want)
 		}
 	}
-	got := sum(all[promName(metrics.Acquisitions)+total], "holdfast_outcome", "acquired")
+	got := sum(all[promName("holdfast.lock.acquisitions")+total], "holdfast_outcome", "acquired")
 	check.AtLeast(t, "acquisitions that are counted", got, 10)
-	check.AtLeast(t, "losses that are counted", sum(all[promName(metrics.Losses)+total], "holdfast_lock_group", "report"), 1)
-	for _, name := range []string{metrics.Losses, metrics.RenewalFailures} { // a series beginning at one shows no increase
+	check.AtLeast(t, "losses that are counted", sum(all[promName("holdfast.lock.losses")+total], "holdfast_lock_group", "report"), 1)
+	for _, name := range []string{"holdfast.lock.losses", "holdfast.lock.renewal.failures"} { // a series beginning at one shows no increase
 		for _, m := range all[promName(name)+total].GetMetric() {
 			group := slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == "order" })
 			if group && m.GetCounter().GetValue() != 0 {

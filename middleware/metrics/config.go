@@ -25,22 +25,18 @@ type Config struct {
 	// metrics at all.
 	Group func(name string) string
 	// WaitBuckets are the upper bounds of holdfast.lock.wait.duration, in seconds, increasing.
-	// Default: DefaultWaitBuckets.
+	// Default: 18, from a round trip in one data centre to ten minutes in a queue.
 	WaitBuckets []float64
 	// HoldBuckets are the upper bounds of holdfast.lock.hold.duration, in seconds, increasing.
-	// Default: DefaultHoldBuckets.
+	// Default: 17, from a millisecond to a day.
 	HoldBuckets []float64
 }
 
-// DefaultWaitBuckets go from a round trip in one data centre to ten minutes in a queue.
-func DefaultWaitBuckets() []float64 {
-	return []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600}
-}
-
-// DefaultHoldBuckets go from a millisecond to a day.
-func DefaultHoldBuckets() []float64 {
-	return []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400}
-}
+// The default buckets. docs/observability.md lists them.
+var (
+	waitBuckets = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600}
+	holdBuckets = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400}
+)
 
 // New returns a measuring Middleware. It may wrap several Lockers. Errors: ErrInvalid; those of the
 // MeterProvider.
@@ -50,8 +46,8 @@ func New(cfg Config) (locker.Middleware, error) {
 		buckets *[]float64
 		usual   []float64
 	}{
-		{"WaitBuckets", &cfg.WaitBuckets, DefaultWaitBuckets()},
-		{"HoldBuckets", &cfg.HoldBuckets, DefaultHoldBuckets()},
+		{"WaitBuckets", &cfg.WaitBuckets, waitBuckets},
+		{"HoldBuckets", &cfg.HoldBuckets, holdBuckets},
 	} {
 		if len(*b.buckets) == 0 {
 			*b.buckets = b.usual

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"math"
-	"slices"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,9 +38,9 @@ func TestInstruments(t *testing.T) {
 		})).Acquire(t.Context(), locker.Request{Name: "job"})
 		data := m.data(t)
 		for name, unit := range map[string]string{
-			metrics.WaitDuration: "s", metrics.HoldDuration: "s", metrics.Acquisitions: "{acquisition}", metrics.Renewals: "{renewal}", metrics.RenewalFailures: "{renewal}",
-			metrics.Losses: "{lock}", metrics.Holding: "{lock}", metrics.Waiting: "{waiter}",
-			metrics.NodesFailing: "{node}",
+			"holdfast.lock.wait.duration": "s", "holdfast.lock.hold.duration": "s", "holdfast.lock.acquisitions": "{acquisition}", "holdfast.lock.renewals": "{renewal}", "holdfast.lock.renewal.failures": "{renewal}",
+			"holdfast.lock.losses": "{lock}", "holdfast.lock.held": "{lock}", "holdfast.lock.waiting": "{waiter}",
+			"holdfast.redlock.nodes.failing": "{node}",
 		} {
 			metric, ok := data[name]
 			if !ok || metric.Unit != unit || metric.Description == "" {
@@ -46,10 +48,10 @@ func TestInstruments(t *testing.T) {
 			}
 			switch d := metric.Data.(type) {
 			case metricdata.Sum[int64]:
-				check.Equal(t, name+" is monotonic", d.IsMonotonic, name != metrics.Holding && name != metrics.Waiting)
+				check.Equal(t, name+" is monotonic", d.IsMonotonic, name != "holdfast.lock.held" && name != "holdfast.lock.waiting")
 			case metricdata.Histogram[float64]:
-				want := metrics.DefaultWaitBuckets()
-				if name == metrics.HoldDuration {
+				want := documentedBuckets(t, "Buckets of the wait, in seconds")
+				if name == "holdfast.lock.hold.duration" {
 					want = []float64{1, 2}
 				}
 				check.EqualSlices(t, name+": buckets", d.DataPoints[0].Bounds, want)
@@ -71,11 +73,33 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, buckets := range map[string][]float64{"wait": metrics.DefaultWaitBuckets(), "hold": metrics.DefaultHoldBuckets()} {
-		if !slices.IsSorted(buckets) || len(buckets) > 20 {
-			t.Errorf("default buckets of %s: %v", name, buckets)
+}
+
+// The default buckets are those of docs/observability.md.
+func TestDefaultBuckets(t *testing.T) {
+	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
+		cycle(t, m.middleware(t, metrics.Config{})(server), locker.Request{Name: "job"})
+		data := m.data(t)
+		for name, documented := range map[string]string{
+			"holdfast.lock.wait.duration": "Buckets of the wait, in seconds", "holdfast.lock.hold.duration": "Of the hold",
+		} {
+			got := data[name].Data.(metricdata.Histogram[float64]).DataPoints[0].Bounds
+			check.EqualSlices(t, name+": buckets", got, documentedBuckets(t, documented))
+			check.AtMost(t, name+": buckets", len(got), 20)
 		}
+	})
+}
+
+// documentedBuckets returns the numbers of the sentence "start: numbers." of docs/observability.md.
+func documentedBuckets(t *testing.T, start string) (buckets []float64) {
+	t.Helper()
+	page := locker.Must(os.ReadFile(filepath.Join("..", "..", "docs", "observability.md")))
+	_, numbers, _ := strings.Cut(strings.Join(strings.Fields(string(page)), " "), start+": ")
+	numbers, _, _ = strings.Cut(numbers, ". ")
+	for number := range strings.SplitSeq(numbers, ", ") {
+		buckets = append(buckets, locker.Must(strconv.ParseFloat(number, 64)))
 	}
+	return buckets
 }
 
 // Without an SDK nothing is recorded or allocated.

@@ -23,7 +23,7 @@ func counted(reader sdkmetric.Reader) {
 		fmt.Println(err)
 	}
 	for _, metric := range all.ScopeMetrics[0].Metrics {
-		if sum, ok := metric.Data.(metricdata.Sum[int64]); ok && metric.Name == metrics.Acquisitions {
+		if sum, ok := metric.Data.(metricdata.Sum[int64]); ok && metric.Name == "holdfast.lock.acquisitions" {
 			for _, p := range sum.DataPoints {
 				outcome, _ := p.Attributes.Value("holdfast.outcome")
 				group, _ := p.Attributes.Value("holdfast.lock.group")

@@ -115,10 +115,10 @@ func TestEndsOnce(t *testing.T) {
 	}
 	ended := func() (ended uint64, held int64) {
 		data := m.data(t)
-		for _, p := range data[metrics.HoldDuration].Data.(metricdata.Histogram[float64]).DataPoints {
+		for _, p := range data["holdfast.lock.hold.duration"].Data.(metricdata.Histogram[float64]).DataPoints {
 			ended += p.Count
 		}
-		return ended, data[metrics.Holding].Data.(metricdata.Sum[int64]).DataPoints[0].Value
+		return ended, data["holdfast.lock.held"].Data.(metricdata.Sum[int64]).DataPoints[0].Value
 	}
 	n, held := ended()
 	for began := time.Now(); n < rounds && time.Since(began) < 10*time.Second; n, held = ended() {

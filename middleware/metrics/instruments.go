@@ -11,55 +11,38 @@ import (
 // scope names this package to the SDK.
 const scope = "github.com/holdfast-go/holdfast/middleware/metrics"
 
-// The names of the instruments.
-const (
-	WaitDuration = "holdfast.lock.wait.duration" // histogram, s: from the call of Acquire to its return
-	HoldDuration = "holdfast.lock.hold.duration" // histogram, s: from the return of Acquire to the release or the loss
-	Acquisitions = "holdfast.lock.acquisitions"  // counter, {acquisition}
-	Renewals     = "holdfast.lock.renewals"      // counter, {renewal}
-	// RenewalFailures counts the failed renewals, whatever the error; its series begin at zero. A
-	// counter, {renewal}.
-	RenewalFailures = "holdfast.lock.renewal.failures"
-	Losses          = "holdfast.lock.losses"  // counter, {lock}; its series begin at zero
-	Holding         = "holdfast.lock.held"    // up-down counter, {lock}: locks held now
-	Waiting         = "holdfast.lock.waiting" // up-down counter, {waiter}: acquisitions waiting now
-	// NodesFailing is a gauge for each node of a quorum with a failure: 1 while it fails, 0 since
-	// it answers again. Unit {node}: the sum over the nodes is how many fail now.
-	NodesFailing = "holdfast.redlock.nodes.failing"
-)
-
-// instruments are the instruments of a Middleware.
+// instruments are the instruments of a Middleware. docs/observability.md lists their names.
 type instruments struct {
 	wait, hold              metric.Float64Histogram
 	acquisitions, renewals  metric.Int64Counter
-	renewalFailures, losses metric.Int64Counter
+	renewalFailures, losses metric.Int64Counter // their series begin at zero
 	held, waiting           metric.Int64UpDownCounter
-	nodesFailing            metric.Int64Gauge
+	nodesFailing            metric.Int64Gauge // its sum over the nodes is how many fail now
 }
 
 func newInstruments(cfg Config) (*instruments, error) {
 	m := cfg.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	in := &instruments{}
 	var errs [9]error
-	in.wait, errs[0] = m.Float64Histogram(WaitDuration, metric.WithUnit("s"),
+	in.wait, errs[0] = m.Float64Histogram("holdfast.lock.wait.duration", metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(cfg.WaitBuckets...),
 		metric.WithDescription("Time from asking for a lock to the answer, waiting included."))
-	in.hold, errs[1] = m.Float64Histogram(HoldDuration, metric.WithUnit("s"),
+	in.hold, errs[1] = m.Float64Histogram("holdfast.lock.hold.duration", metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(cfg.HoldBuckets...),
 		metric.WithDescription("Time that a lock was held, until its release was answered or it was lost."))
-	in.acquisitions, errs[2] = m.Int64Counter(Acquisitions, metric.WithUnit("{acquisition}"),
+	in.acquisitions, errs[2] = m.Int64Counter("holdfast.lock.acquisitions", metric.WithUnit("{acquisition}"),
 		metric.WithDescription("Acquisitions by what became of them."))
-	in.renewals, errs[3] = m.Int64Counter(Renewals, metric.WithUnit("{renewal}"),
+	in.renewals, errs[3] = m.Int64Counter("holdfast.lock.renewals", metric.WithUnit("{renewal}"),
 		metric.WithDescription("Renewals by what became of them."))
-	in.losses, errs[4] = m.Int64Counter(Losses, metric.WithUnit("{lock}"),
+	in.losses, errs[4] = m.Int64Counter("holdfast.lock.losses", metric.WithUnit("{lock}"),
 		metric.WithDescription("Locks that ended without being released."))
-	in.held, errs[5] = m.Int64UpDownCounter(Holding, metric.WithUnit("{lock}"),
+	in.held, errs[5] = m.Int64UpDownCounter("holdfast.lock.held", metric.WithUnit("{lock}"),
 		metric.WithDescription("Locks that are held now."))
-	in.waiting, errs[6] = m.Int64UpDownCounter(Waiting, metric.WithUnit("{waiter}"),
+	in.waiting, errs[6] = m.Int64UpDownCounter("holdfast.lock.waiting", metric.WithUnit("{waiter}"),
 		metric.WithDescription("Acquisitions that wait now, for the holder or for their turn."))
-	in.renewalFailures, errs[7] = m.Int64Counter(RenewalFailures, metric.WithUnit("{renewal}"),
+	in.renewalFailures, errs[7] = m.Int64Counter("holdfast.lock.renewal.failures", metric.WithUnit("{renewal}"),
 		metric.WithDescription("Renewals that failed. Each is repeated while the lease lasts, by watchdog."))
-	in.nodesFailing, errs[8] = m.Int64Gauge(NodesFailing, metric.WithUnit("{node}"),
+	in.nodesFailing, errs[8] = m.Int64Gauge("holdfast.redlock.nodes.failing", metric.WithUnit("{node}"),
 		metric.WithDescription("1 for a node of a quorum that fails now, 0 for one that failed and answers again."))
 	return in, errors.Join(errs[:]...)
 }

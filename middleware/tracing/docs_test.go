@@ -19,7 +19,7 @@ func TestDocs(t *testing.T) {
 	check.Must(t, err)
 	for pattern, named := range map[string]*regexp.Regexp{
 		"../tracing/*.go": regexp.MustCompile(`(?:attribute\.Key\(|AddEvent\(|Start\(.*)"([a-z][a-z ._]+)"`),
-		"../metrics/*.go": regexp.MustCompile(`(?:attribute\.Key\(|= )"(holdfast[a-z._]+)"`),
+		"../metrics/*.go": regexp.MustCompile(`(?:attribute\.Key\(|m\.\w+\()"(holdfast[a-z._]+)"`),
 		"../logging/*.go": regexp.MustCompile(`(?:slog\.\w+\(|printable\(|log\(.*, |logEnd\(ctx, )"([a-z_ ]+)"`),
 	} {
 		files, err := filepath.Glob(pattern)
