@@ -89,12 +89,10 @@ func (f feed) Next() (adapter.Event, error) {
 			return adapter.Event{}, err
 		}
 		if refusal, refused := v.Any().(resp.Error); refused {
-			return adapter.Event{Kind: adapter.Refused, Err: outcome(refusal)}, nil
+			return adapter.Event{Err: outcome(refusal)}, nil
 		}
 		if words := v.Args(); len(words) == 3 {
-			if ev, ok := adapter.NewEvent(words[0], words[1]); ok {
-				return ev, nil
-			}
+			return adapter.Event{Kind: words[0], Channel: words[1]}, nil
 		}
 	}
 }

@@ -145,17 +145,15 @@ func (f *feed) Next() (adapter.Event, error) {
 		if err != nil {
 			err = classify(f.ctx, err)
 			if driver.CodeOf(err) != "" {
-				return adapter.Event{Kind: adapter.Refused, Err: err}, nil
+				return adapter.Event{Err: err}, nil
 			}
 			return adapter.Event{}, err
 		}
 		switch got := got.(type) {
 		case *redis.Message:
-			return adapter.Event{Kind: adapter.Message, Channel: got.Channel}, nil
+			return adapter.Event{Kind: "message", Channel: got.Channel}, nil
 		case *redis.Subscription:
-			if ev, ok := adapter.NewEvent(got.Kind, got.Channel); ok {
-				return ev, nil
-			}
+			return adapter.Event{Kind: got.Kind, Channel: got.Channel}, nil
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (f feed) Next() (adapter.Event, error) {
 		if err != nil {
 			err = explain(context.Background(), err)
 			if driver.CodeOf(err) != "" {
-				return adapter.Event{Kind: adapter.Refused, Err: err}, nil
+				return adapter.Event{Err: err}, nil
 			}
 			return adapter.Event{}, err
 		}
@@ -86,9 +86,7 @@ func (f feed) Next() (adapter.Event, error) {
 		}
 		kind, _ := redis.String(push[0], nil)
 		channel, _ := redis.String(push[1], nil)
-		if ev, ok := adapter.NewEvent(kind, channel); ok {
-			return ev, nil
-		}
+		return adapter.Event{Kind: kind, Channel: channel}, nil
 	}
 }
 

@@ -108,13 +108,11 @@ func (f *feed) run(connected chan<- error) {
 	conn, _ := f.client.Dedicate() // dials, however long it takes; a cluster client waits for the first command
 	defer conn.Close()
 	f.gone = conn.SetPubSubHooks(valkey.PubSubHooks{
-		OnMessage: func(m valkey.PubSubMessage) { f.tell(adapter.Event{Kind: adapter.Message, Channel: m.Channel}) },
+		OnMessage: func(m valkey.PubSubMessage) { f.tell(adapter.Event{Kind: "message", Channel: m.Channel}) },
 		OnSubscription: func(s valkey.PubSubSubscription) {
 			switch s.Kind {
-			case "subscribe", "ssubscribe":
-				f.tell(adapter.Event{Kind: adapter.Subscribed, Channel: s.Channel})
-			case "sunsubscribe":
-				f.tell(adapter.Event{Kind: adapter.Unsubscribed, Channel: s.Channel})
+			case "subscribe", "ssubscribe", "sunsubscribe":
+				f.tell(adapter.Event{Kind: s.Kind, Channel: s.Channel})
 			}
 		},
 	})
@@ -162,9 +160,10 @@ func (f *feed) tell(ev adapter.Event) {
 	}
 }
 
-func (f *feed) order(cmd valkey.Completed, answer adapter.EventKind, channel string) error {
+// order sends cmd for a channel. kind is that of its answer.
+func (f *feed) order(cmd valkey.Completed, kind, channel string) error {
 	f.mu.Lock()
-	f.orders = append(f.orders, order{cmd, adapter.Event{Kind: answer, Channel: channel}})
+	f.orders = append(f.orders, order{cmd, adapter.Event{Kind: kind, Channel: channel}})
 	f.mu.Unlock()
 	select {
 	case f.ordered <- struct{}{}:
@@ -179,7 +178,7 @@ func (f *feed) Subscribe(channel string) error {
 	if f.sharded {
 		cmd = f.client.B().Ssubscribe().Channel(channel).Build()
 	}
-	return f.order(cmd, adapter.Subscribed, channel)
+	return f.order(cmd, "subscribe", channel)
 }
 
 // Unsubscribe implements adapter.Feed.
@@ -188,7 +187,7 @@ func (f *feed) Unsubscribe(channel string) error {
 	if f.sharded {
 		cmd = f.client.B().Sunsubscribe().Channel(channel).Build()
 	}
-	return f.order(cmd, adapter.Unsubscribed, channel)
+	return f.order(cmd, "unsubscribe", channel)
 }
 
 // Next implements adapter.Feed.

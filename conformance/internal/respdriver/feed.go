@@ -34,12 +34,10 @@ func (f feed) Next() (adapter.Event, error) {
 		}
 		if text, refused := v.Any().(resp.Error); refused {
 			err := adapter.NewServerError(string(text), text)
-			return adapter.Event{Kind: adapter.Refused, Err: err}, nil
+			return adapter.Event{Err: err}, nil
 		}
 		if words := v.Args(); len(words) == 3 {
-			if ev, ok := adapter.NewEvent(words[0], words[1]); ok {
-				return ev, nil
-			}
+			return adapter.Event{Kind: words[0], Channel: words[1]}, nil
 		}
 	}
 }

@@ -40,9 +40,9 @@ type server struct {
 type clientKind uint8
 
 const (
-	endsAtErrors clientKind = iota // the connection ends; it does not report Unsubscribed either
+	endsAtErrors clientKind = iota // the connection ends; it reports no "unsubscribe" either
 	knowsOrder                     // the client reports an error reply, not its command
-	knowsCommand                   // the client reports the command too; it does not report Unsubscribed otherwise
+	knowsCommand                   // the client reports the command too; it reports no other "unsubscribe"
 )
 
 func newServer(t *testing.T) *server { return &server{t: t, forbid: map[string]error{}} }
@@ -157,9 +157,9 @@ func (f *feed) write(command, channel string) error {
 		}
 	case silent:
 	case command == "-":
-		f.reply(client, adapter.Event{Kind: adapter.Unsubscribed, Channel: channel, Err: forbiddenUn})
+		f.reply(client, adapter.Event{Kind: "unsubscribe", Channel: channel, Err: forbiddenUn})
 	case forbidden != nil:
-		f.reply(client, adapter.Event{Kind: adapter.Subscribed, Channel: channel, Err: forbidden})
+		f.reply(client, adapter.Event{Kind: "subscribe", Channel: channel, Err: forbidden})
 	default:
 		f.confirm(channel)
 	}
@@ -169,11 +169,11 @@ func (f *feed) write(command, channel string) error {
 // reply delivers an answer as a client of that kind does.
 func (f *feed) reply(client clientKind, ev adapter.Event) {
 	switch {
-	case ev.Err == nil && ev.Kind == adapter.Unsubscribed && client != knowsOrder:
+	case ev.Err == nil && ev.Kind == "unsubscribe" && client != knowsOrder:
 	case ev.Err == nil || client == knowsCommand:
 		f.events <- event{Event: ev}
 	case client == knowsOrder:
-		f.events <- event{Event: adapter.Event{Kind: adapter.Refused, Err: ev.Err}}
+		f.events <- event{Event: adapter.Event{Err: ev.Err}}
 	default:
 		f.events <- event{err: ev.Err}
 	}
@@ -198,11 +198,11 @@ func (f *feed) Close() error {
 func (f *feed) isClosed() bool { return check.Closed(f.over) }
 
 func (f *feed) confirm(channel string) {
-	f.events <- event{Event: adapter.Event{Kind: adapter.Subscribed, Channel: channel}}
+	f.events <- event{Event: adapter.Event{Kind: "subscribe", Channel: channel}}
 }
 
 func (f *feed) publish(channel string) {
-	f.events <- event{Event: adapter.Event{Kind: adapter.Message, Channel: channel}}
+	f.events <- event{Event: adapter.Event{Kind: "message", Channel: channel}}
 }
 
 // hangUp ends the connection as a dying server does.

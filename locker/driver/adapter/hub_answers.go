@@ -31,29 +31,29 @@ func (h *Hub) confirmed(t *topic) bool { return t != nil && t.on == h.opened }
 // held.
 func (h *Hub) handle(ev Event) error {
 	switch ev.Kind {
-	case Subscribed:
+	case "subscribe", "ssubscribe":
 		return h.answered(order{channel: ev.Channel}, ev.Err)
-	case Unsubscribed:
+	case "unsubscribe", "sunsubscribe":
 		if o := (order{channel: ev.Channel, stop: true}); h.owner != nil && ev.Err == nil &&
 			!slices.Contains(h.asked, o) {
 			h.ended(ev.Channel)
 			return nil
 		}
 		return h.answered(order{channel: ev.Channel, stop: true}, ev.Err)
-	case Refused:
-		if len(h.asked) == 0 {
-			return ev.Err
-		}
-		return h.answered(h.asked[0], ev.Err)
-	default:
+	case "message", "smessage":
 		if t := h.topics[ev.Channel]; t != nil {
 			t.wakeAll()
 			if h.owner != nil {
 				h.owner.woken(h, ev.Channel)
 			}
 		}
-		return nil
+	case "":
+		if ev.Err == nil || len(h.asked) == 0 {
+			return ev.Err
+		}
+		return h.answered(h.asked[0], ev.Err)
 	}
+	return nil
 }
 
 // ended ends the subscription to channel, whose slot the node has given away. An SSUBSCRIBE without

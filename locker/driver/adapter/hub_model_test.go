@@ -67,9 +67,9 @@ func (f *slowFeed) execute() {
 // answer executes a command. The mutex of the server is held.
 func (f *slowFeed) answer(command, channel string) {
 	f.srv.commands++
-	ev := adapter.Event{Kind: adapter.Subscribed, Channel: channel}
+	ev := adapter.Event{Kind: "subscribe", Channel: channel}
 	if command == "-" {
-		ev.Kind = adapter.Unsubscribed
+		ev.Kind = "unsubscribe"
 	}
 	refused := time.Now().Before(f.srv.refusing)
 	if driver.CodeOf(f.srv.refusal) == "NOPERM" && !f.on[channel] { // that refusal would rightly end the subscription

@@ -358,7 +358,7 @@ func TestShardedProbes(t *testing.T) {
 			a.set(func() { a.silent = true })
 			check.Advance(5*time.Second + time.Millisecond)
 			wantSent(t, a.newest(), "+x", "+x")
-			a.newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
+			a.newest().events <- event{Event: adapter.Event{Kind: "unsubscribe", Channel: "x"}}
 			a.newest().confirm("x")
 			wantWakeUps(t, "when the probe has subscribed again", x, 1)
 			a.set(func() { a.silent = false })

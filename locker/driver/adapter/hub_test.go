@@ -253,3 +253,18 @@ func TestHubTellsNotOfItsOwnClosing(t *testing.T) {
 		check.Error(t, "Subscribe", (<-waiting).err, net.ErrClosed)
 	})
 }
+
+// Messages of other kinds do no harm: "pmessage" and the like, and what a Feed does not know.
+func TestHubIgnoresOtherKinds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
+		sub := subscribe(t, hub, "a")
+		f := srv.newest()
+		for _, kind := range []string{"psubscribe", "pmessage", "pong", "Message", ""} {
+			f.events <- event{Event: adapter.Event{Kind: kind, Channel: "a"}}
+		}
+		wantWakeUps(t, "at messages of other kinds", sub, 0)
+		f.publish("a")
+		wantWakeUps(t, "at a message", sub, 1)
+		wantDials(t, srv, 1)
+	})
+}

@@ -30,7 +30,7 @@ type Shards struct {
 	// distinguish masters, the error matches errors.ErrUnsupported.
 	Master func(ctx context.Context, channel string, fresh time.Time) (string, error)
 	// Open opens a connection to the master of that name, which has the slot of channel. The Feed
-	// sends SSUBSCRIBE and SUNSUBSCRIBE, and reports every Unsubscribed.
+	// sends SSUBSCRIBE and SUNSUBSCRIBE, and reports every "sunsubscribe".
 	Open func(ctx context.Context, master, channel string) (Feed, error)
 }
 

@@ -44,7 +44,7 @@ func TestShardedSubscription(t *testing.T) {
 			check.Advance(2 * time.Second)
 			c.masters["a"].set(func() { c.masters["a"].forbid["x"] = moved })
 			begin := time.Now()
-			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
+			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: "unsubscribe", Channel: "x"}}
 			c.want(t, x, "x", "")
 			check.Advance(100 * time.Millisecond) // the client's slots are old: it gets MOVED
 			c.want(t, x, "x", "")
@@ -87,7 +87,7 @@ func TestShardedSubscription(t *testing.T) {
 		},
 		"a channel that is closed while its slot moves": func(t *testing.T, c *shardedCluster) {
 			x := subscribe(t, c.hub, "x")
-			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
+			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: "unsubscribe", Channel: "x"}}
 			synctest.Wait()
 			closeSub(t, x)
 			check.Advance(2 * time.Second)
