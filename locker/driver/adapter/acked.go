@@ -14,9 +14,9 @@ func waitArgs(replicas int, timeout time.Duration) [2]string {
 	return [2]string{strconv.Itoa(replicas), strconv.FormatInt(max(timeout.Milliseconds(), 1), 10)}
 }
 
-// AckedReply returns the results of EvalAcked, given the client's decoded ones: the reply and error
+// ackedReply returns the results of EvalAcked, given the client's decoded ones: the reply and error
 // of the script, and of the WAIT after it. An error of the WAIT becomes a [*driver.WaitError].
-func AckedReply(reply any, err error, acked any, waitErr error) (driver.Reply, int, error) {
+func ackedReply(reply any, err error, acked any, waitErr error) (driver.Reply, int, error) {
 	if err != nil {
 		return driver.Reply{}, 0, err
 	}
@@ -35,14 +35,14 @@ func AckedReply(reply any, err error, acked any, waitErr error) (driver.Reply, i
 	return r, int(n), nil
 }
 
-// EvalAcked is [ScriptCache.Eval] for a script followed by WAIT; wait has the arguments of WAIT.
+// evalAcked is eval for a script followed by WAIT; wait has the arguments of WAIT.
 // WAIT takes time even after NOSCRIPT, since the server may also wait for the writes of other
 // clients. The WAIT of the second try gets the rest of timeout.
-func (c *ScriptCache) EvalAcked(ctx context.Context, s *driver.Script, replicas int, timeout time.Duration,
+func (c *scriptCache) evalAcked(ctx context.Context, s *driver.Script, replicas int, timeout time.Duration,
 	send func(command, body string, wait [2]string) (driver.Reply, int, error),
 ) (r driver.Reply, acked int, err error) {
 	left := timeout
-	r, err = c.Eval(ctx, s, func(command, body string) (r driver.Reply, err error) {
+	r, err = c.eval(ctx, s, func(command, body string) (r driver.Reply, err error) {
 		sent := time.Now()
 		r, acked, err = send(command, body, waitArgs(replicas, left))
 		left -= time.Since(sent)

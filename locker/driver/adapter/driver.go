@@ -25,7 +25,7 @@ type Driver struct {
 	// receivers is right.
 	OneServer bool
 
-	scripts ScriptCache
+	scripts scriptCache
 }
 
 // Pipelines are those of all servers of a client. A [Pipeline] to the only server is one; so are
@@ -65,7 +65,7 @@ func (c *Command) isSet() (bool, error) {
 // Eval implements driver.Driver.
 func (d *Driver) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	numKeys := strconv.Itoa(len(keys))
-	return d.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
+	return d.scripts.eval(ctx, s, func(command, body string) (driver.Reply, error) {
 		c := newScript(command, body, numKeys, keys, args)
 		if err := d.do(ctx, c); err != nil {
 			return driver.Reply{}, err
@@ -90,7 +90,7 @@ func (d *Driver) EvalAcked(
 		return d.Base.EvalAcked(ctx, s, keys, args, replicas, timeout)
 	}
 	numKeys := strconv.Itoa(len(keys))
-	return d.scripts.EvalAcked(ctx, s, replicas, timeout,
+	return d.scripts.evalAcked(ctx, s, replicas, timeout,
 		func(command, body string, wait [2]string) (driver.Reply, int, error) {
 			c := newScript(command, body, numKeys, keys, args)
 			c.Wait = wait
@@ -107,7 +107,7 @@ func (c *Command) ackedResult() (driver.Reply, int, error) {
 	if c.acked != nil {
 		wait = *c.acked
 	}
-	return AckedReply(c.reply, c.err, wait.reply, wait.err)
+	return ackedReply(c.reply, c.err, wait.reply, wait.err)
 }
 
 // Do sends a command without keys, and returns the client's decoded reply.

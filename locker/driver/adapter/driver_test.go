@@ -188,6 +188,9 @@ func TestDriverDefaults(t *testing.T) {
 	check.Error(t, "Subscribe after Close", check.ErrOf(d.Subscribe(t.Context(), "c")), driver.ErrClosed)
 }
 
+// grain is how much later than its context's deadline a call may return.
+const grain = 10 * time.Millisecond
+
 func serverError(text string) error {
 	return adapter.NewServerError(text, errors.New("the client's: "+text))
 }

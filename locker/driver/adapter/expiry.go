@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// Grain is how much later than its deadline a context of [Expiries] may end.
-	Grain = 10 * time.Millisecond
-	// near is the time before a deadline in which Grain would matter.
+	// grain is how much later than its deadline a context of expiries may end.
+	grain = 10 * time.Millisecond
+	// near is the time before a deadline in which grain would matter.
 	near = time.Second
 )
 
-// Expiries lets calls with almost the same deadline share a channel and a timer: to make both for
-// each command costs more than most other steps of it. The zero Expiries is ready to use.
-type Expiries struct {
+// expiries lets calls with almost the same deadline share a channel and a timer: to make both for
+// each command costs more than most other steps of it. The zero expiries is ready to use.
+type expiries struct {
 	latest atomic.Pointer[expiry]
 	closed atomic.Bool
 }
 
-// Close stops the timer once no context is in use. Later contexts share nothing.
-func (e *Expiries) Close() {
+// close stops the timer once no context is in use. Later contexts share nothing.
+func (e *expiries) close() {
 	e.closed.Store(true)
 	e.setLatest(nil)
 }
@@ -36,11 +36,11 @@ type expiry struct {
 	users  atomic.Int32 // contexts in use, and one for being the latest; at 0 the timer is stopped for good
 }
 
-// Share returns a context in place of ctx for one call, as of now. If ctx ends at its deadline
+// share returns a context in place of ctx for one call, as of now. If ctx ends at its deadline
 // alone (see [driver.Cancellable]), more than a second away, the context shares its Done with
-// others, and ends up to [Grain] after the deadline. Otherwise Share returns ctx. Call [Unshare]
+// others, and ends up to grain after the deadline. Otherwise share returns ctx. Call unshare
 // with the result when the call is over.
-func (e *Expiries) Share(ctx context.Context, now time.Time) context.Context {
+func (e *expiries) share(ctx context.Context, now time.Time) context.Context {
 	if !driver.Cancellable(ctx) {
 		if x := e.shared(ctx, now); x != nil {
 			return expiring{ctx, x}
@@ -49,8 +49,8 @@ func (e *Expiries) Share(ctx context.Context, now time.Time) context.Context {
 	return ctx
 }
 
-// Unshare ends the use of a context of Share.
-func Unshare(ctx context.Context) {
+// unshare ends the use of a context of share.
+func unshare(ctx context.Context) {
 	if s, ok := ctx.(expiring); ok {
 		s.expiry.leave()
 	}
@@ -58,7 +58,7 @@ func Unshare(ctx context.Context) {
 
 // shared returns an expiry for the deadline of ctx, or nil if there is none or it is near. The
 // caller leaves it.
-func (e *Expiries) shared(ctx context.Context, now time.Time) *expiry {
+func (e *expiries) shared(ctx context.Context, now time.Time) *expiry {
 	deadline, ok := ctx.Deadline()
 	if !ok || deadline.Sub(now) <= near {
 		return nil
@@ -66,14 +66,14 @@ func (e *Expiries) shared(ctx context.Context, now time.Time) *expiry {
 	return e.of(deadline, now)
 }
 
-// of returns the expiry for a deadline: it, or up to Grain later. The caller leaves it.
-func (e *Expiries) of(deadline, now time.Time) *expiry {
+// of returns the expiry for a deadline: it, or up to grain later. The caller leaves it.
+func (e *expiries) of(deadline, now time.Time) *expiry {
 	if x := e.latest.Load(); x != nil {
-		if later := x.at.Sub(deadline); later >= 0 && later <= Grain && x.join() {
+		if later := x.at.Sub(deadline); later >= 0 && later <= grain && x.join() {
 			return x
 		}
 	}
-	x := &expiry{at: deadline.Add(Grain), passed: make(chan struct{})}
+	x := &expiry{at: deadline.Add(grain), passed: make(chan struct{})}
 	x.users.Store(2)
 	x.timer = time.AfterFunc(x.at.Sub(now), func() { close(x.passed) })
 	e.setLatest(x)
@@ -84,7 +84,7 @@ func (e *Expiries) of(deadline, now time.Time) *expiry {
 }
 
 // setLatest makes x, which may be nil, the latest. The one before is not joined any more.
-func (e *Expiries) setLatest(x *expiry) {
+func (e *expiries) setLatest(x *expiry) {
 	if old := e.latest.Swap(x); old != nil {
 		old.leave()
 	}

@@ -36,7 +36,7 @@ const (
 type Pipeline struct {
 	client   Client
 	commands atomic.Int32 // whose callers still wait
-	expiries Expiries
+	expiries expiries
 
 	mu             sync.Mutex
 	urgent, others queue     // of commands without a flight
@@ -62,7 +62,7 @@ func (p *Pipeline) To(string) *Pipeline { return p }
 
 // Close frees the timers once nothing is under way. Nobody waits for late answers any more.
 func (p *Pipeline) Close() {
-	p.expiries.Close()
+	p.expiries.close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closing = true
@@ -143,9 +143,9 @@ func (p *Pipeline) sendAlone(ctx context.Context, c *Command, now time.Time) boo
 	if f == nil {
 		return false
 	}
-	sending := p.expiries.Share(ctx, now)
+	sending := p.expiries.share(ctx, now)
 	defer func() { // also if the client or one of its hooks panics
-		Unshare(sending)
+		unshare(sending)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.commands.Add(-1)

@@ -57,7 +57,7 @@ func TestLeavingWithTheParent(t *testing.T) {
 	check.EachInFakeTime(t, map[string]test{
 		"cancelled":             {cancelled: 2 * s, parent: 2 * late, own: late, at: 2 * s, want: context.Canceled},
 		"the parent's deadline": {cancelled: late, parent: 2 * s, own: late, at: 2 * s, want: context.DeadlineExceeded},
-		"its own deadline":      {cancelled: late, parent: 2 * late, own: 2 * s, at: 2*s + adapter.Grain, want: context.DeadlineExceeded},
+		"its own deadline":      {cancelled: late, parent: 2 * late, own: 2 * s, at: 2*s + grain, want: context.DeadlineExceeded},
 		"its own, which is near": {
 			cancelled: late, parent: 2 * late, own: s / 2, at: s / 2, want: context.DeadlineExceeded,
 		},
@@ -160,7 +160,7 @@ func TestLeaving(t *testing.T) {
 		ctx := tt.end(t, tt.leaves)
 		time.AfterFunc(0, func() { wg.Go(func() { check.OK(t, call(t.Context(), t, d, "behind")) }) })
 		err := tt.call(ctx, d)
-		check.Within(t, "the call", time.Since(began), tt.leaves, tt.leaves+adapter.Grain)
+		check.Within(t, "the call", time.Since(began), tt.leaves, tt.leaves+grain)
 		check.Is(t, err, tt.why)
 		check.Equal(t, "not sent", errors.Is(err, driver.ErrNotSent), !tt.begun)
 		pending, isLate := errors.AsType[*driver.PendingError](err)
@@ -321,3 +321,11 @@ func TestPanicInline(t *testing.T) {
 		check.Took(t, "a call afterwards", began, roundTrip)
 	})
 }
+
+// dated is a context that ends at its deadline alone.
+type dated struct{ deadline time.Time }
+
+func (d dated) Deadline() (time.Time, bool) { return d.deadline, true }
+func (dated) Done() <-chan struct{}         { return nil }
+func (dated) Err() error                    { return nil }
+func (dated) Value(any) any                 { return nil }

@@ -12,23 +12,23 @@ import (
 // loadPatience is how long a call waits while another one loads the same script.
 const loadPatience = 200 * time.Millisecond
 
-// ScriptCache runs scripts by digest, and by source only after NOSCRIPT. It remembers the server's
+// scriptCache runs scripts by digest, and by source only after NOSCRIPT. It remembers the server's
 // scripts, so that only one of many concurrent callers sends a source. It does not distinguish
-// servers: with several of them more callers may send the source. The zero ScriptCache is ready to
+// servers: with several of them more callers may send the source. The zero scriptCache is ready to
 // use.
-type ScriptCache struct {
+type scriptCache struct {
 	mu     sync.RWMutex
 	loaded map[*driver.Script]bool          // answered by digest, or by source
 	first  map[*driver.Script]chan struct{} // in its first call; closed at its end
 }
 
-// Eval runs s at most once: by digest, and by source only after NOSCRIPT. send sends one command,
+// eval runs s at most once: by digest, and by source only after NOSCRIPT. send sends one command,
 // EVALSHA or EVAL, with body (the digest or the source) as its first argument.
 //
 // While one caller runs s for the first time, or for the first time after the server forgot it, the
 // others wait for up to 200 ms and then send the digest. If ctx ends meanwhile, nothing was sent
 // and the error matches [driver.ErrNotSent].
-func (c *ScriptCache) Eval(ctx context.Context, s *driver.Script,
+func (c *scriptCache) eval(ctx context.Context, s *driver.Script,
 	send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
 	for range 2 {
 		leads, err := c.enter(ctx, s)
@@ -51,7 +51,7 @@ func (c *ScriptCache) Eval(ctx context.Context, s *driver.Script,
 }
 
 // enter waits while another caller loads s. leads reports whether this caller must load it.
-func (c *ScriptCache) enter(ctx context.Context, s *driver.Script) (leads bool, err error) {
+func (c *scriptCache) enter(ctx context.Context, s *driver.Script) (leads bool, err error) {
 	c.mu.RLock()
 	loaded := c.loaded[s]
 	c.mu.RUnlock()
@@ -87,7 +87,7 @@ func (c *ScriptCache) enter(ctx context.Context, s *driver.Script) (leads bool, 
 }
 
 // load runs s for the first time. It releases the waiting callers even if send panics.
-func (c *ScriptCache) load(s *driver.Script,
+func (c *scriptCache) load(s *driver.Script,
 	send func(command, body string) (driver.Reply, error)) (r driver.Reply, err error) {
 	loaded := false
 	defer func() { c.leave(s, loaded) }()
@@ -103,7 +103,7 @@ func executed(err error) bool {
 }
 
 // leave ends the first call of s.
-func (c *ScriptCache) leave(s *driver.Script, loaded bool) {
+func (c *scriptCache) leave(s *driver.Script, loaded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if loaded {
@@ -114,7 +114,7 @@ func (c *ScriptCache) leave(s *driver.Script, loaded bool) {
 }
 
 // know adds s to the server's scripts.
-func (c *ScriptCache) know(s *driver.Script) {
+func (c *scriptCache) know(s *driver.Script) {
 	c.mu.RLock()
 	known := c.loaded[s]
 	c.mu.RUnlock()
@@ -126,7 +126,7 @@ func (c *ScriptCache) know(s *driver.Script) {
 }
 
 // forget removes s from the server's scripts.
-func (c *ScriptCache) forget(s *driver.Script) {
+func (c *scriptCache) forget(s *driver.Script) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.loaded, s)

@@ -1,5 +1,5 @@
 //nolint:forbidigo // fake time
-package adapter_test
+package adapter
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // scriptServer knows scripts, and takes a second for each command.
@@ -35,7 +34,7 @@ func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
 	}
 	if !s.known {
 		s.refused++
-		return driver.Reply{}, adapter.NewServerError("NOSCRIPT No matching script. Please use EVAL.", errors.New("NOSCRIPT"))
+		return driver.Reply{}, NewServerError("NOSCRIPT No matching script. Please use EVAL.", errors.New("NOSCRIPT"))
 	}
 	s.executed++
 	return driver.NewReply(1)
@@ -45,13 +44,13 @@ func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
 func TestScriptsAreLoadedOnce(t *testing.T) {
 	t.Parallel()
 	script := driver.NewScript("return 1")
-	type call func(ctx context.Context, scripts *adapter.ScriptCache, server *scriptServer) error
+	type call func(ctx context.Context, scripts *scriptCache, server *scriptServer) error
 	check.EachInFakeTime(t, map[string]call{
-		"Eval": func(ctx context.Context, scripts *adapter.ScriptCache, server *scriptServer) error {
-			return check.ErrOf(scripts.Eval(ctx, script, server.send))
+		"Eval": func(ctx context.Context, scripts *scriptCache, server *scriptServer) error {
+			return check.ErrOf(scripts.eval(ctx, script, server.send))
 		},
-		"EvalAcked": func(ctx context.Context, scripts *adapter.ScriptCache, server *scriptServer) error {
-			_, _, err := scripts.EvalAcked(ctx, script, 1, time.Minute,
+		"EvalAcked": func(ctx context.Context, scripts *scriptCache, server *scriptServer) error {
+			_, _, err := scripts.evalAcked(ctx, script, 1, time.Minute,
 				func(command, body string, _ [2]string) (driver.Reply, int, error) {
 					reply, err := server.send(command, body)
 					return reply, 1, err
@@ -59,7 +58,7 @@ func TestScriptsAreLoadedOnce(t *testing.T) {
 			return err
 		},
 	}, func(t *testing.T, eval call) {
-		var scripts adapter.ScriptCache
+		var scripts scriptCache
 		var server scriptServer
 		const callers = 1000
 		for round, most := range []int{1, callers + 1} { // calls in flight when the server forgets the script are refused
@@ -78,10 +77,10 @@ func TestScriptsAreLoadedOnce(t *testing.T) {
 
 func TestScriptsWaitForTheFirstCall(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
-		var scripts adapter.ScriptCache
+		var scripts scriptCache
 		s := driver.NewScript("return 1")
 		go func() {
-			_, _ = scripts.Eval(context.Background(), s, func(string, string) (driver.Reply, error) {
+			_, _ = scripts.eval(context.Background(), s, func(string, string) (driver.Reply, error) {
 				time.Sleep(time.Minute)
 				return driver.Reply{}, errors.New("i/o timeout")
 			})
@@ -89,23 +88,23 @@ func TestScriptsWaitForTheFirstCall(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, err := scripts.Eval(ctx, s, func(string, string) (driver.Reply, error) {
+		_, err := scripts.eval(ctx, s, func(string, string) (driver.Reply, error) {
 			t.Error("sent beside the first call")
 			return driver.Reply{}, nil
 		})
 		check.Error(t, "Eval", err, driver.ErrNotSent, context.DeadlineExceeded)
 		start := time.Now()
-		if _, err := scripts.Eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) }); err != nil {
+		if _, err := scripts.eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) }); err != nil {
 			t.Errorf("Eval beside a first call that hangs: %v", err)
 		}
 		check.Took(t, "waiting for a first call that hangs", start, 200*time.Millisecond)
 		start = time.Now()
-		_, err = scripts.Eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) })
+		_, err = scripts.eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) })
 		check.OK(t, err)
 		check.Took(t, "a call after one that found out", start, 0)
 		time.Sleep(time.Minute)
 		for range 2 { // after its failure the next caller loads
-			if _, err := scripts.Eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) }); err != nil {
+			if _, err := scripts.eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) }); err != nil {
 				t.Errorf("Eval: %v", err)
 			}
 		}
@@ -116,8 +115,8 @@ func TestScriptsWaitForTheFirstCall(t *testing.T) {
 func TestScriptCacheSendsSource(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("EOF")
-	noscript := adapter.NewServerError("NOSCRIPT No matching script. Please use EVAL.", cut)
-	busy := adapter.NewServerError("BUSY Redis is busy running a script.", cut)
+	noscript := NewServerError("NOSCRIPT No matching script. Please use EVAL.", cut)
+	busy := NewServerError("BUSY Redis is busy running a script.", cut)
 	type test struct {
 		answers []error
 		sent    []string
@@ -134,8 +133,8 @@ func TestScriptCacheSendsSource(t *testing.T) {
 	}, func(t *testing.T, tt test) {
 		s := driver.NewScript("return 2")
 		var sent []string
-		var scripts adapter.ScriptCache
-		r, err := scripts.Eval(t.Context(), s, func(command, body string) (driver.Reply, error) {
+		var scripts scriptCache
+		r, err := scripts.eval(t.Context(), s, func(command, body string) (driver.Reply, error) {
 			if want := map[string]string{"EVALSHA": s.Digest(), "EVAL": s.Source()}[command]; body != want {
 				t.Errorf("%s with %q, want %q", command, body, want)
 			}
@@ -158,7 +157,7 @@ func TestScriptCacheSendsSource(t *testing.T) {
 
 func TestAckedReply(t *testing.T) {
 	t.Parallel()
-	refused := serverError("NOPERM no WAIT")
+	refused := NewServerError("NOPERM no WAIT", nil)
 	for what, tt := range map[string]struct {
 		reply   any
 		err     error
@@ -178,7 +177,7 @@ func TestAckedReply(t *testing.T) {
 		"the WAIT lost":         {reply: "yes", waitErr: io.EOF, behind: true, is: io.EOF},
 		"the WAIT not answered": {reply: "yes", acked: "OK", behind: true, is: errors.New("")},
 	} {
-		reply, acked, err := adapter.AckedReply(tt.reply, tt.err, tt.acked, tt.waitErr)
+		reply, acked, err := ackedReply(tt.reply, tt.err, tt.acked, tt.waitErr)
 		if (err == nil) != (tt.is == nil) || tt.is != nil && tt.is.Error() != "" && !errors.Is(err, tt.is) {
 			t.Errorf("%s: error %v, want %v", what, err, tt.is)
 		}
@@ -197,13 +196,13 @@ func TestScriptsEvalAckedWaitsNoLonger(t *testing.T) {
 	for _, took := range []time.Duration{0, 1200 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			var waits []string
-			var scripts adapter.ScriptCache
-			_, acked, err := scripts.EvalAcked(t.Context(), driver.NewScript("return 1"), 2, 1500*time.Millisecond,
+			var scripts scriptCache
+			_, acked, err := scripts.evalAcked(t.Context(), driver.NewScript("return 1"), 2, 1500*time.Millisecond,
 				func(command, _ string, wait [2]string) (driver.Reply, int, error) {
 					waits = append(waits, command+" "+wait[0]+" "+wait[1])
 					if command == "EVALSHA" {
 						time.Sleep(took) //nolint:forbidigo // fake time
-						return driver.Reply{}, 1, serverError("NOSCRIPT none")
+						return driver.Reply{}, 1, NewServerError("NOSCRIPT none", nil)
 					}
 					return driver.Reply{}, 2, nil
 				})

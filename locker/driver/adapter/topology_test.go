@@ -166,7 +166,7 @@ func TestTopologyClose(t *testing.T) {
 		if tt.learn < 0 {
 			top.Close()
 		}
-		check.Within(t, "the flight's end", (<-ended).Sub(left), 0, adapter.Grain)
+		check.Within(t, "the flight's end", (<-ended).Sub(left), 0, grain)
 	})
 }
 
