@@ -21,7 +21,7 @@ const unknownPool = 64
 type servers struct {
 	client adapter.Client
 	find   func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: it is not known
-	parts  *adapter.SlotPipelines                                       // for keys without a known server
+	parts  adapter.Pipelines                                            // for keys without a known server
 
 	reached   atomic.Bool // the client knows the nodes, and asks for them anew in the background
 	mu        sync.RWMutex

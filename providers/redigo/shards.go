@@ -18,8 +18,8 @@ const nodeTimeout = time.Second
 func (d *redigoDriver) shards(t *adapter.Topology) adapter.Shards {
 	return adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
-			r, err := t.Master(ctx, channel, fresh)
-			return r.ID, err
+			id, _, err := t.Master(ctx, channel, fresh)
+			return id, err
 		},
 		Open: func(ctx context.Context, master, channel string) (adapter.Feed, error) {
 			return dialFeed(ctx, true, func() (redis.Conn, error) { return d.dialMaster(master, channel) })
@@ -28,11 +28,10 @@ func (d *redigoDriver) shards(t *adapter.Topology) adapter.Shards {
 }
 
 // askSlots asks a node of the cluster, since redisc does not export its map of the slots.
-func (d *redigoDriver) askSlots(ctx context.Context) (adapter.Slots, error) {
+func (d *redigoDriver) askSlots(ctx context.Context) (reply any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
-	reply, err := d.Do(ctx, "CLUSTER", "SLOTS")
-	return adapter.ParseSlots(reply), err
+	return d.Do(ctx, "CLUSTER", "SLOTS")
 }
 
 // dialMaster dials the master of channel's slot, as redisc knows it. redisc may be behind, or take

@@ -46,11 +46,11 @@ func (d *valkeyDriver) open(ctx context.Context) (adapter.Feed, error) {
 func (d *valkeyDriver) shards(t *adapter.Topology) adapter.Shards {
 	return adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
-			r, err := t.Master(ctx, channel, fresh)
-			if err == nil && r.Addr == "" {
+			_, addr, err := t.Master(ctx, channel, fresh)
+			if err == nil && addr == "" {
 				err = errors.ErrUnsupported
 			}
-			return r.Addr, err
+			return addr, err
 		},
 		Open: func(ctx context.Context, master, _ string) (adapter.Feed, error) {
 			client := d.client.Nodes()[master]
@@ -62,9 +62,9 @@ func (d *valkeyDriver) shards(t *adapter.Topology) adapter.Shards {
 	}
 }
 
-// askSlots asks one node after the other until one answers. The end of ctx does not cut a question
+// askSlots asks one node after the other until one reports slots. The end of ctx does not cut a question
 // short, and Close waits for it: if it is closed while it dials, a client keeps the connection.
-func (d *valkeyDriver) askSlots(ctx context.Context) (adapter.Slots, error) {
+func (d *valkeyDriver) askSlots(ctx context.Context) (any, error) {
 	for _, client := range d.client.Nodes() {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		reply, err := adapter.Await(asking, func() (any, error) {
@@ -72,7 +72,7 @@ func (d *valkeyDriver) askSlots(ctx context.Context) (adapter.Slots, error) {
 			return client.Do(context.WithoutCancel(ctx), cmd).ToAny()
 		})
 		cancel()
-		if slots := adapter.ParseSlots(reply); err == nil && len(slots) > 0 {
+		if slots, _ := reply.([]any); err == nil && len(slots) > 0 {
 			return slots, nil
 		}
 		if ctx.Err() != nil {

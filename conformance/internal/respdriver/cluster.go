@@ -16,8 +16,8 @@ func (d *Driver) addrOf(ctx context.Context, key string) string {
 	addr, stale := d.cfg.Addrs[d.next%len(d.cfg.Addrs)], d.stale
 	d.mu.Unlock()
 	if d.topology != nil && key != "" {
-		if r, err := d.topology.Master(ctx, key, stale); err == nil && r.Addr != "" {
-			return r.Addr
+		if _, master, err := d.topology.Master(ctx, key, stale); err == nil && master != "" {
+			return master
 		}
 	}
 	return addr
@@ -47,7 +47,7 @@ func (d *Driver) redirect(err error) (to string, asking bool) {
 const askTimeout = time.Second
 
 // askSlots asks a node for the slots of the cluster.
-func (d *Driver) askSlots(ctx context.Context) (adapter.Slots, error) {
+func (d *Driver) askSlots(ctx context.Context) (reply any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	addr := d.addrOf(ctx, "")
@@ -55,9 +55,8 @@ func (d *Driver) askSlots(ctx context.Context) (adapter.Slots, error) {
 	if err == nil {
 		defer conn.Close()
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		var reply any
 		if reply, err = do(conn, "CLUSTER", "SLOTS"); err == nil {
-			return adapter.ParseSlots(reply), nil
+			return reply, nil
 		}
 	}
 	d.distrust(addr)
@@ -66,8 +65,8 @@ func (d *Driver) askSlots(ctx context.Context) (adapter.Slots, error) {
 
 // masterOf returns the address of the master with channel's slot.
 func (d *Driver) masterOf(ctx context.Context, channel string, fresh time.Time) (string, error) {
-	r, err := d.topology.Master(ctx, channel, fresh)
-	return r.Addr, err
+	_, addr, err := d.topology.Master(ctx, channel, fresh)
+	return addr, err
 }
 
 // openShard connects a feed for SSUBSCRIBE to the master at addr.

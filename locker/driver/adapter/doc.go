@@ -35,8 +35,8 @@
 // commands travel together, no more round trips are under way than the client has connections, and
 // some are reserved for renewals and releases. The strategy learns a late answer through a
 // driver.PendingError. There is a Pipeline for each server, so that a frozen one does not block the
-// others: [Topology] has those of a cluster, and [SlotPipelines] are for a client that chooses
-// among servers by itself.
+// others: [Topology] has those of a cluster, and [NewSlotPipelines] makes those of a client that
+// chooses among servers by itself.
 //
 // If the client ignores contexts, call its other functions, such as a dial for a Feed, with [Await]
 // or [AwaitConn].

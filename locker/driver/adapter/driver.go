@@ -28,8 +28,8 @@ type Driver struct {
 	scripts scriptCache
 }
 
-// Pipelines are those of all servers of a client. A [Pipeline] to the only server is one; so are
-// [Topology] and [SlotPipelines].
+// Pipelines are those of all servers of a client: a [Pipeline] to the only server, a [Topology], or
+// those of [NewSlotPipelines].
 type Pipelines interface {
 	// To returns the pipeline to the server of key; "" for a script without keys. It asks nobody.
 	To(key string) *Pipeline

@@ -149,18 +149,6 @@ func TestFlightsAtOnce(t *testing.T) {
 	})
 }
 
-// Keys of one slot share a pipeline; the slots are those of CLUSTER KEYSLOT.
-func TestSlotPipelines(t *testing.T) {
-	t.Parallel()
-	pipelines := adapter.NewSlotPipelines(adapter.Client{Send: new(fakeServer).send})
-	defer pipelines.Close()
-	for key, slot := range map[string]int{
-		"": 0, "foo": 12182, "{foo}:fence": 12182, "x{foo}y{z}": 12182, "123456789": 12739, "{}foo": 9500,
-	} {
-		check.Equal(t, fmt.Sprintf("%q has the pipeline of slot %d", key, slot), pipelines.To(key) == pipelines[slot/256], true)
-	}
-}
-
 // pipelines chooses a pipeline by a key.
 type pipelines map[string]*adapter.Pipeline
 

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// SlotRange is a range of cluster slots at one master.
-type SlotRange struct {
-	First, Last uint16 // the range, both included
-	ID          string // the node's, or its Addr if the server reports none
-	Addr        string // "host:port"; "" if the cluster does not report the host
+// slotRange is a range of cluster slots at one master.
+type slotRange struct {
+	first, last uint16 // the range, both included
+	id          string // the node's, or its addr if the server reports none
+	addr        string // "host:port"; "" if the cluster does not report the host
 }
 
-// Slots are the masters of a cluster, in the order of their slots.
-type Slots []SlotRange
+// slots are the masters of a cluster, in the order of their slots.
+type slots []slotRange
 
-// ParseSlots reads the reply to CLUSTER SLOTS. It leaves out unreadable parts.
-func ParseSlots(reply any) (s Slots) {
+// parseSlots reads the reply to CLUSTER SLOTS. It leaves out unreadable parts.
+func parseSlots(reply any) (s slots) {
 	entries, _ := reply.([]any)
 	for _, e := range entries {
 		entry, _ := e.([]any) // the first slot, the last one, the master and its replicas
@@ -31,16 +31,16 @@ func ParseSlots(reply any) (s Slots) {
 		if !ok1 || !ok2 || !ok3 || first < 0 || first > last || last >= 16384 || len(node) < 2 {
 			continue
 		}
-		r := SlotRange{First: uint16(first), Last: uint16(last)} //nolint:gosec // in range
+		r := slotRange{first: uint16(first), last: uint16(last)} //nolint:gosec // in range
 		if host := text(node[0]); host != "" && host != "?" {
-			r.Addr = net.JoinHostPort(host, fmt.Sprint(node[1]))
+			r.addr = net.JoinHostPort(host, fmt.Sprint(node[1]))
 		}
-		if r.ID = r.Addr; len(node) > 2 {
-			r.ID = text(node[2])
+		if r.id = r.addr; len(node) > 2 {
+			r.id = text(node[2])
 		}
 		s = append(s, r)
 	}
-	slices.SortFunc(s, func(a, b SlotRange) int { return cmp.Compare(a.First, b.First) })
+	slices.SortFunc(s, func(a, b slotRange) int { return cmp.Compare(a.first, b.first) })
 	return s
 }
 
@@ -53,23 +53,23 @@ func text(v any) string {
 	return s
 }
 
-// Find returns the range of slot.
-func (s Slots) Find(slot uint16) (SlotRange, bool) {
-	i, found := slices.BinarySearchFunc(s, slot, func(r SlotRange, slot uint16) int {
+// find returns the range of slot.
+func (s slots) find(slot uint16) (slotRange, bool) {
+	i, found := slices.BinarySearchFunc(s, slot, func(r slotRange, slot uint16) int {
 		switch {
-		case r.Last < slot:
+		case r.last < slot:
 			return -1
-		case r.First > slot:
+		case r.first > slot:
 			return 1
 		default:
 			return 0
 		}
 	})
 	if !found {
-		return SlotRange{}, false
+		return slotRange{}, false
 	}
 	return s[i], true
 }
 
-// Of returns the range of key's slot.
-func (s Slots) Of(key string) (SlotRange, bool) { return s.Find(slot(key)) }
+// of returns the range of key's slot.
+func (s slots) of(key string) (slotRange, bool) { return s.find(slot(key)) }

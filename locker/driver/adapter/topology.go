@@ -17,11 +17,11 @@ const slotsAge = 5 * time.Second
 // Until it knows them, and if a slot has no master, commands go by themselves, over pipelines for
 // parts of the slots.
 type Topology struct {
-	ask    func(ctx context.Context) (Slots, error)
-	behind func(f func(ctx context.Context)) bool
-	client func() Client
+	ask        func(ctx context.Context) (reply any, err error)
+	background func(f func(ctx context.Context)) bool
+	client     func() Client
 
-	parts   *SlotPipelines
+	parts   Pipelines
 	masters atomic.Pointer[masters]
 	due     atomic.Int64 // when to ask again, in Unix nanoseconds
 
@@ -31,58 +31,69 @@ type Topology struct {
 
 // masters are those of a cluster at a time. They are not changed.
 type masters struct {
-	slots Slots
+	slots slots
 	byID  map[string]*Pipeline // also of former masters
 	asked time.Time
 }
 
-// NewTopology returns a Topology. ask asks a node for CLUSTER SLOTS. behind is [Base.Background].
-// client returns the client of one more master.
+// NewTopology returns a Topology. client returns the client of one more master. ask sends CLUSTER
+// SLOTS to a node, and returns the client's decoded reply; one without slots counts as none.
+// background is [Base.Background].
 func NewTopology(
-	client func() Client, ask func(ctx context.Context) (Slots, error), behind func(f func(ctx context.Context)) bool,
+	client func() Client, ask func(ctx context.Context) (reply any, err error),
+	background func(f func(ctx context.Context)) bool,
 ) *Topology {
 	part := client()
 	part.Single = true // the slots of one master are not known
-	return &Topology{ask: ask, behind: behind, client: client, parts: NewSlotPipelines(part)}
+	return &Topology{ask: ask, background: background, client: client, parts: NewSlotPipelines(part)}
 }
 
 // To returns the pipeline to the master of key.
 func (t *Topology) To(key string) *Pipeline {
 	due, now := t.due.Load(), time.Now()
 	if now.UnixNano() >= due && t.due.CompareAndSwap(due, now.Add(slotsAge).UnixNano()) {
-		t.behind(func(ctx context.Context) { _, _ = t.learn(ctx) })
+		t.background(func(ctx context.Context) { _, _ = t.learn(ctx) })
 	}
 	if m := t.masters.Load(); m != nil && key != "" {
-		if r, found := m.slots.Of(key); found {
-			return m.byID[r.ID]
+		if r, found := m.slots.of(key); found {
+			return m.byID[r.id]
 		}
 	}
 	return t.parts.To(key)
 }
 
-var errNoMaster = errors.New("driver: the slot has no master")
+var (
+	errNoMaster = errors.New("driver: the slot has no master")
+	errNoSlots  = errors.New("driver: the node knows no slots of the cluster")
+)
 
-// Master returns the slot range of key, from an answer of the cluster newer than fresh.
-func (t *Topology) Master(ctx context.Context, key string, fresh time.Time) (r SlotRange, err error) {
+// Master returns the master of key's slot, from an answer of the cluster newer than fresh: the ID of
+// the node, or its address if the cluster reports no ID, and the address, "host:port". addr is empty
+// if the cluster does not report the host.
+func (t *Topology) Master(ctx context.Context, key string, fresh time.Time) (id, addr string, err error) {
 	m := t.masters.Load()
 	if m == nil || m.asked.Before(fresh) {
 		if m, err = t.learn(ctx); err != nil {
-			return SlotRange{}, err
+			return "", "", err
 		}
 	}
-	r, found := m.slots.Of(key)
+	r, found := m.slots.of(key)
 	if !found {
-		return SlotRange{}, errNoMaster
+		return "", "", errNoMaster
 	}
-	return r, nil
+	return r.id, r.addr, nil
 }
 
 // learn asks the cluster. Known masters keep their pipelines, also while they have no slots.
 func (t *Topology) learn(ctx context.Context) (*masters, error) {
 	asked := time.Now()
-	slots, err := t.ask(ctx)
+	reply, err := t.ask(ctx)
 	if err != nil {
 		return nil, err
+	}
+	slots := parseSlots(reply)
+	if len(slots) == 0 {
+		return nil, errNoSlots
 	}
 	t.learning.Lock()
 	defer t.learning.Unlock()
@@ -94,10 +105,10 @@ func (t *Topology) learn(ctx context.Context) (*masters, error) {
 		m.byID = maps.Clone(before.byID)
 	}
 	for _, r := range slots {
-		if m.byID[r.ID] == nil {
-			m.byID[r.ID] = NewPipeline(t.client())
+		if m.byID[r.id] == nil {
+			m.byID[r.id] = NewPipeline(t.client())
 			if t.closed {
-				m.byID[r.ID].Close()
+				m.byID[r.id].Close()
 			}
 		}
 	}

@@ -2,8 +2,6 @@ package adapter_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -34,12 +32,9 @@ func TestTopology(t *testing.T) {
 		reply.Store([]any{slots(0, 8191, "a"), slots(8192, 16383, "b")})
 		top := adapter.NewTopology(
 			func() adapter.Client { return adapter.Client{Connections: 2, Send: new(fakeServer).send} },
-			func(context.Context) (adapter.Slots, error) {
+			func(context.Context) (any, error) {
 				asked.Add(1)
-				if s := adapter.ParseSlots(reply.Load()); s != nil {
-					return s, nil
-				}
-				return nil, errors.New("no answer")
+				return reply.Load(), nil
 			}, base.Background)
 		defer top.Close()
 		part := top.To(in5061)
@@ -57,10 +52,10 @@ func TestTopology(t *testing.T) {
 
 		reply.Store([]any{})
 		check.Advance(2 * time.Second)
-		check.Equal(t, "the master of a cluster that does not answer", top.To(in5061), a)
+		check.Equal(t, "the master of a cluster that reports no slots", top.To(in5061), a)
 		synctest.Wait()
 		check.Equal(t, "times that the cluster was asked", asked.Load(), 2)
-		check.Equal(t, "the master after no answer", top.To(in5061), a)
+		check.Equal(t, "the master after that", top.To(in5061), a)
 
 		reply.Store([]any{slots(0, 5060, "c"), slots(5061, 5061, "b"), slots(5062, 16383, "a")})
 		check.Advance(time.Hour)
@@ -68,14 +63,14 @@ func TestTopology(t *testing.T) {
 		learn(t, top, "b")
 		check.Equal(t, "the master that a slot moved to", top.To(in5061), b)
 		check.Equal(t, "the master of the others", top.To(in12182), a)
-		if _, err := top.Master(t.Context(), in5061, time.Now()); err != nil || asked.Load() != 3 {
+		if _, _, err := top.Master(t.Context(), in5061, time.Now()); err != nil || asked.Load() != 3 {
 			t.Errorf("asked %d times, %v; want that the last answer is new enough", asked.Load(), err)
 		}
 
 		for _, without := range [][]any{{slots(5062, 16383, "b")}, {slots(0, 5060, "b")}} {
 			reply.Store(without)
 			check.Advance(time.Second)
-			if _, err := top.Master(t.Context(), in5061, time.Now()); err == nil {
+			if _, _, err := top.Master(t.Context(), in5061, time.Now()); err == nil {
 				t.Error("a slot that nobody has got a master")
 			}
 			check.Equal(t, "the pipeline of a slot that nobody has", top.To(in5061), part)
@@ -90,7 +85,7 @@ func TestTopology(t *testing.T) {
 }
 
 // newTopology returns a Topology of a cluster with the slots returned by ask.
-func newTopology(ask func(ctx context.Context) (adapter.Slots, error), c adapter.Client) *adapter.Topology {
+func newTopology(ask func(ctx context.Context) (any, error), c adapter.Client) *adapter.Topology {
 	c.Connections = 2
 	return adapter.NewTopology(func() adapter.Client { return c }, ask, func(func(ctx context.Context)) bool { return false })
 }
@@ -98,9 +93,10 @@ func newTopology(ask func(ctx context.Context) (adapter.Slots, error), c adapter
 // learn asks the cluster, and demands that in5061 is at the master with an ID.
 func learn(t *testing.T, top *adapter.Topology, id string) {
 	t.Helper()
-	r, err := top.Master(t.Context(), in5061, time.Now())
+	got, addr, err := top.Master(t.Context(), in5061, time.Now())
 	check.OK(t, err)
-	check.Equal(t, "master", r.ID, id)
+	check.Equal(t, "address of the master", addr, "127.0.0.1:7000")
+	check.Equal(t, "master", got, id)
 }
 
 // An answer overtaken by another one changes nothing.
@@ -108,16 +104,16 @@ func TestTopologyIgnoresLateAnswers(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		ids, delays := []string{"old", "new"}, []time.Duration{3 * time.Second, 0}
 		var asked atomic.Int32
-		top := newTopology(func(context.Context) (adapter.Slots, error) {
+		top := newTopology(func(context.Context) (any, error) {
 			n := asked.Add(1) - 1
 			time.Sleep(delays[n]) //nolint:forbidigo // fake time
-			return adapter.ParseSlots([]any{slots(0, 16383, ids[n])}), nil
+			return []any{slots(0, 16383, ids[n])}, nil
 		}, adapter.Client{Send: new(fakeServer).send})
 		defer top.Close()
 		late := make(chan string)
 		go func() {
-			r, _ := top.Master(t.Context(), in5061, time.Now())
-			late <- r.ID
+			id, _, _ := top.Master(t.Context(), in5061, time.Now())
+			late <- id
 		}()
 		check.Advance(time.Second)
 		learn(t, top, "new")
@@ -142,8 +138,8 @@ func TestTopologyClose(t *testing.T) {
 		ended := make(chan time.Time, 1)
 		id := "a"
 		top := newTopology(
-			func(context.Context) (adapter.Slots, error) {
-				return adapter.ParseSlots([]any{slots(0, 16383, id)}), nil
+			func(context.Context) (any, error) {
+				return []any{slots(0, 16383, id)}, nil
 			},
 			adapter.Client{Send: func(ctx context.Context, commands []*adapter.Command) {
 				commands[0].Begin()
@@ -168,41 +164,4 @@ func TestTopologyClose(t *testing.T) {
 		}
 		check.Within(t, "the flight's end", (<-ended).Sub(left), 0, grain)
 	})
-}
-
-func TestSlots(t *testing.T) {
-	t.Parallel()
-	master := func(id string) []any { return []any{"10.0.0.1", int64(7000), id} }
-	s := adapter.ParseSlots([]any{
-		[]any{int64(100), int64(199), master("b"), master("replica")},
-		[]any{int64(0), int64(99), []any{[]byte("10.0.0.1"), int64(7000), []byte("a")}},
-		[]any{int64(300), int64(300), []any{"", int64(7000), "hidden"}},
-		[]any{int64(12182), int64(12182), []any{"::1", int64(7000)}},
-		[]any{int64(16383), int64(16384), master("past the end")},
-		[]any{int64(5), int64(4), master("backwards")},
-		[]any{int64(400), int64(401)},
-		[]any{int64(402), int64(403), []any{}},
-		[]any{"404", int64(405), master("text")},
-		"nonsense",
-	})
-	if len(s) != 4 {
-		t.Fatalf("%d ranges, want 4: %v", len(s), s)
-	}
-	for slot, want := range map[uint16]string{
-		0: "a 10.0.0.1:7000", 50: "a 10.0.0.1:7000", 99: "a 10.0.0.1:7000", 100: "b 10.0.0.1:7000", 199: "b 10.0.0.1:7000", 200: " ", 299: " ",
-		300: "hidden ", 301: " ", 404: " ", 16383: " ",
-	} {
-		r, found := s.Find(slot)
-		if got := r.ID + " " + r.Addr; got != want || found != (want != " ") {
-			t.Errorf("slot %d is at %q, %t; want %q", slot, got, found, want)
-		}
-	}
-	if r, _ := s.Of("a{foo}b"); r.ID != "[::1]:7000" { // as CLUSTER KEYSLOT foo
-		t.Errorf("the slot of {foo} is at %q", r.ID)
-	}
-	for _, reply := range []any{nil, "", int64(1), []any{}} {
-		if got := adapter.ParseSlots(reply); got != nil {
-			t.Errorf("%s: %v, want nothing", fmt.Sprint(reply), got)
-		}
-	}
 }
