@@ -38,7 +38,7 @@ func New(c client) driver.Driver {
 	return &adapter.Driver{
 		ClientInfo: driver.Info{Client: "smallest", Address: c.target.Addrs[0]},
 		Pipelines:  adapter.NewPipeline(adapter.Client{Connections: 16, Single: true, Send: c.send}),
-		Hub:        adapter.NewHub(c.open),
+		Hub:        adapter.NewHub(c.open, nil),
 	}
 }
 
@@ -68,7 +68,7 @@ func outcome(err error) error {
 
 // open connects a feed for the Hub.
 func (c client) open(ctx context.Context) (adapter.Feed, error) {
-	conn, err := adapter.AwaitConn(ctx, c.Connect)
+	conn, err := adapter.Await(ctx, c.Connect)
 	return feed{conn}, outcome(err)
 }
 

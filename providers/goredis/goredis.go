@@ -45,9 +45,9 @@ func newDriver(client redis.UniversalClient, single bool) (driver.Driver, error)
 		Single: single, Waits: true, Send: d.send, Inline: inline(client), Unsent: newDials(client).explain,
 	})
 	if cluster, ok := client.(masters); ok {
-		d.Hub = adapter.NewShardedHub(d.open, shards(cluster))
+		d.Hub = adapter.NewHub(d.open, shards(cluster))
 	} else if _, ring := client.(interface{ SetAddrs(map[string]string) }); !ring { // a *redis.Ring, also one in another type
-		d.Hub = adapter.NewHub(d.open)
+		d.Hub = adapter.NewHub(d.open, nil)
 		_, d.OneServer = client.(interface{ Options() *redis.Options })
 	}
 	return d, nil

@@ -45,9 +45,9 @@ func (d *goredisDriver) open(ctx context.Context) (adapter.Feed, error) {
 const stateAge = 5 * time.Second
 
 // shards lets a hub subscribe at the masters of a cluster.
-func shards(cluster masters) adapter.Shards {
+func shards(cluster masters) *adapter.Shards {
 	reloaded := time.Now()
-	return adapter.Shards{
+	return &adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
 			stale := reloaded.Before(fresh) || time.Since(reloaded) > stateAge
 			if c, ok := cluster.(interface{ ReloadState(ctx context.Context) }); ok && stale {

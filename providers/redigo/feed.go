@@ -24,7 +24,7 @@ func (d *redigoDriver) open(ctx context.Context) (adapter.Feed, error) {
 
 // dialFeed dials a feed.
 func dialFeed(ctx context.Context, sharded bool, dial func() (redis.Conn, error)) (adapter.Feed, error) {
-	conn, err := adapter.AwaitConn(ctx, dial)
+	conn, err := adapter.Await(ctx, dial)
 	if err != nil {
 		return nil, explain(ctx, err)
 	}

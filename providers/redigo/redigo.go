@@ -59,10 +59,10 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 	if d.cluster, _ = pool.(cluster); d.cluster != nil {
 		c.Connections, c.Send = masterPlaces, d.sendToCluster
 		t := adapter.NewTopology(func() adapter.Client { return c }, d.askSlots, d.Background)
-		d.Pipelines, d.Hub = t, adapter.NewShardedHub(d.open, d.shards(t))
+		d.Pipelines, d.Hub = t, adapter.NewHub(d.open, d.shards(t))
 	} else {
 		c.Connections, c.Send, c.Inline = places(pool), d.send, d.prompts
-		d.Pipelines, d.Hub = adapter.NewPipeline(c), adapter.NewHub(d.open)
+		d.Pipelines, d.Hub = adapter.NewPipeline(c), adapter.NewHub(d.open, nil)
 	}
 	if p, ok := pool.(*redis.Pool); ok {
 		d.OneServer = true // its functions dial for the subscriptions too

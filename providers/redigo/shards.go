@@ -15,8 +15,8 @@ import (
 const nodeTimeout = time.Second
 
 // shards lets a hub subscribe at the masters of a cluster. Their names are node IDs.
-func (d *redigoDriver) shards(t *adapter.Topology) adapter.Shards {
-	return adapter.Shards{
+func (d *redigoDriver) shards(t *adapter.Topology) *adapter.Shards {
+	return &adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
 			id, _, err := t.Master(ctx, channel, fresh)
 			return id, err

@@ -43,8 +43,8 @@ func (d *valkeyDriver) open(ctx context.Context) (adapter.Feed, error) {
 }
 
 // shards lets a hub subscribe at the masters of a cluster. Their names are addresses.
-func (d *valkeyDriver) shards(t *adapter.Topology) adapter.Shards {
-	return adapter.Shards{
+func (d *valkeyDriver) shards(t *adapter.Topology) *adapter.Shards {
+	return &adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
 			_, addr, err := t.Master(ctx, channel, fresh)
 			if err == nil && addr == "" {

@@ -62,9 +62,9 @@ func newDriver(client valkey.Client, single bool) (driver.Driver, error) {
 	d.asks.Store(asksContext(client))
 	if d.cluster {
 		t := adapter.NewTopology(d.newNode, d.askSlots, d.Background)
-		d.Pipelines, d.Hub = t, adapter.NewShardedHub(d.open, d.shards(t))
+		d.Pipelines, d.Hub = t, adapter.NewHub(d.open, d.shards(t))
 	} else { // both the subscriptions and the scripts are at the master
-		d.Pipelines, d.Hub, d.OneServer = adapter.NewPipeline(d.newNode()), adapter.NewHub(d.open), true
+		d.Pipelines, d.Hub, d.OneServer = adapter.NewPipeline(d.newNode()), adapter.NewHub(d.open, nil), true
 	}
 	return d, nil
 }

@@ -92,7 +92,7 @@ func (d *Driver) connect(ctx context.Context, addr string) (*resp.Conn, error) {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	tcp, err := adapter.AwaitConn(ctx, func() (net.Conn, error) { return dial(ctx, "tcp", addr) })
+	tcp, err := adapter.Await(ctx, func() (net.Conn, error) { return dial(ctx, "tcp", addr) })
 	if err != nil || d.cfg.TLS == nil {
 		return resp.NewConn(tcp), err
 	}

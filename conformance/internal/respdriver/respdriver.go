@@ -49,9 +49,9 @@ func New(cfg Config) *Driver {
 	if cfg.Cluster {
 		d.topology = adapter.NewTopology(func() adapter.Client { return c }, d.askSlots, d.Background)
 		d.Pipelines = d.topology
-		d.Hub = adapter.NewShardedHub(d.open, adapter.Shards{Master: d.masterOf, Open: d.openShard})
+		d.Hub = adapter.NewHub(d.open, &adapter.Shards{Master: d.masterOf, Open: d.openShard})
 	} else {
-		d.Pipelines, d.Hub, d.OneServer = adapter.NewPipeline(c), adapter.NewHub(d.open), true
+		d.Pipelines, d.Hub, d.OneServer = adapter.NewPipeline(c), adapter.NewHub(d.open, nil), true
 	}
 	return d
 }

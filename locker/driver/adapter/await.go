@@ -2,7 +2,6 @@ package adapter
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync/atomic"
 
@@ -11,8 +10,9 @@ import (
 
 // Await runs call and returns its results. If ctx ends first, Await returns a
 // [*driver.PendingError] with ctx's error; call continues in the background, and the PendingError
-// reports its results. Await is for clients whose calls ignore their context. It starts a goroutine
-// unless ctx can never end.
+// reports its results. Await then closes a late result that is an io.Closer, such as a connection.
+// It is for clients whose calls ignore their context, and starts a goroutine unless ctx can never
+// end.
 func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	done := ctx.Done()
 	if done == nil {
@@ -23,19 +23,6 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 		return zero, driver.NotSent(err)
 	}
 	return await(ctx, done, call)
-}
-
-// AwaitConn is Await for the opening of a connection. It closes a late one.
-func AwaitConn[C io.Closer](ctx context.Context, open func() (C, error)) (C, error) {
-	conn, err := Await(ctx, open)
-	if pending, ok := errors.AsType[*driver.PendingError](err); ok {
-		pending.OnAnswer(func(late any, err error) {
-			if err == nil {
-				_ = late.(io.Closer).Close() //nolint:errcheck // it is a C
-			}
-		})
-	}
-	return conn, err
 }
 
 func await[T any](ctx context.Context, done <-chan struct{}, call func() (T, error)) (T, error) {
@@ -68,6 +55,9 @@ func (f *awaited[T]) run(call func() (T, error)) {
 	f.v, f.err = call()
 	if f.decided.Swap(true) {
 		f.answer(f.v, f.err)
+		if late, ok := any(f.v).(io.Closer); ok && f.err == nil {
+			_ = late.Close() // it was not used
+		}
 		return
 	}
 	close(f.answered)

@@ -118,7 +118,7 @@ type closer struct{ closed atomic.Int32 }
 func (c *closer) Close() error { c.closed.Add(1); return nil }
 
 // A connection is closed if it comes too late, and only then.
-func TestAwaitConn(t *testing.T) {
+func TestAwaitClosesLateConnections(t *testing.T) {
 	t.Parallel()
 	type test struct {
 		takes  time.Duration
@@ -133,15 +133,15 @@ func TestAwaitConn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		c := new(closer)
-		got, err := adapter.AwaitConn(ctx, func() (*closer, error) {
+		got, err := adapter.Await(ctx, func() (*closer, error) {
 			check.Advance(tt.takes)
 			return c, tt.err
 		})
 		switch {
 		case tt.takes > 2*time.Second:
-			check.Error(t, "AwaitConn", err, context.DeadlineExceeded)
+			check.Error(t, "Await", err, context.DeadlineExceeded)
 		case got != c || !errors.Is(err, tt.err):
-			t.Errorf("AwaitConn: %p, %v; want %p, %v", got, err, c, tt.err)
+			t.Errorf("Await: %p, %v; want %p, %v", got, err, c, tt.err)
 		}
 		<-time.After(time.Minute)
 		check.Equal(t, "closed", c.closed.Load(), tt.closed)

@@ -32,7 +32,7 @@ func TestBaseShutdownOrder(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		var b adapter.Base
 		srv := newServer(t)
-		hub := adapter.NewHub(srv.open)
+		hub := adapter.NewHub(srv.open, nil)
 		sub := subscribe(t, hub, "a")
 		ended := make(chan time.Time, 2)
 		for _, extra := range []time.Duration{time.Second, 2 * time.Second} {
@@ -72,7 +72,7 @@ func TestBaseShutdownIsBounded(t *testing.T) {
 		closeErr := errors.New("close failed")
 		srv := newServer(t)
 		srv.closeErr = closeErr
-		hub := adapter.NewHub(srv.open)
+		hub := adapter.NewHub(srv.open, nil)
 		subscribe(t, hub, "a")
 		start := time.Now()
 		second := make(chan error, 1)

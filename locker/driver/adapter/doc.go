@@ -9,8 +9,8 @@
 //  1. Send of a [Client]: it sends commands and classifies their errors, see below. Set Single if
 //     the client cannot send several commands in one round trip.
 //  2. A [Feed] over one connection of the client, and a [Hub]: it shares the Feed among all
-//     subscriptions and reopens it when it breaks. In a cluster [NewShardedHub] also listens to
-//     SPUBLISH.
+//     subscriptions and reopens it when it breaks. In a cluster, [Shards] let it receive messages of
+//     SPUBLISH too.
 //  3. A [Driver] over a [Pipeline] and the Hub. It implements driver.Driver. A feature missing in
 //     Client, such as WAIT, returns errors.ErrUnsupported.
 //
@@ -38,8 +38,8 @@
 // others: [Topology] has those of a cluster, and [NewSlotPipelines] makes those of a client that
 // chooses among servers by itself.
 //
-// If the client ignores contexts, call its other functions, such as a dial for a Feed, with [Await]
-// or [AwaitConn].
+// If the client ignores contexts, call its other functions, such as a dial for a Feed, with
+// [Await].
 //
 // # Proof
 //

@@ -41,7 +41,7 @@ func New(c client) (driver.Driver, error) {
 	return &adapter.Driver{
 		ClientInfo: driver.Info{Client: "toy"},
 		Pipelines:  adapter.NewPipeline(one),
-		Hub:        adapter.NewHub(c.OpenFeed),
+		Hub:        adapter.NewHub(c.OpenFeed, nil),
 	}, nil
 }
 

@@ -49,7 +49,7 @@ func newServer(t *testing.T) *server { return &server{t: t, forbid: map[string]e
 
 // newHub returns a Hub on srv, and closes it when the test ends.
 func newHub(t *testing.T, srv *server) *adapter.Hub {
-	hub := adapter.NewHub(srv.open)
+	hub := adapter.NewHub(srv.open, nil)
 	t.Cleanup(func() { closeHub(t, hub) })
 	return hub
 }

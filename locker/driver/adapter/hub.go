@@ -83,10 +83,20 @@ type topic struct {
 	err       error // why it failed; the topic has left the hub then
 }
 
-// NewHub returns a Hub that opens its connections with open. The ctx of open bounds the dialing,
-// not the connection.
-func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
-	return newHub(open, nil)
+// NewHub returns a Hub that opens its connection with open. The ctx of open bounds the dialing, not
+// the connection. shards is for a cluster whose client reaches each master; nil for others.
+//
+// With shards, a subscription also receives the messages of SPUBLISH, over a connection to the
+// master of its channel's slot (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). When
+// the slot moves or the master fails, it is made again at the new master. If the servers do not
+// know SSUBSCRIBE (before Redis 7.0), or refuse it, a subscription receives only messages of
+// PUBLISH. SSUBSCRIBE is tried again after a minute.
+func NewHub(open func(ctx context.Context) (Feed, error), shards *Shards) *Hub {
+	h := newHub(open, nil)
+	if shards != nil {
+		h.shards = newShards(*shards)
+	}
+	return h
 }
 
 func newHub(open func(ctx context.Context) (Feed, error), owner observer) *Hub {

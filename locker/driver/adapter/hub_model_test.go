@@ -138,7 +138,7 @@ func TestHubLosesNoWakeUp(t *testing.T) {
 	check.EachInFakeTime(t, kinds, func(t *testing.T, kind clientKind) {
 		srv := &slowServer{server: newServer(t)}
 		srv.client = kind
-		hub := adapter.NewHub(srv.open)
+		hub := adapter.NewHub(srv.open, nil)
 		var workers, faults sync.WaitGroup
 		calm := make(chan struct{})
 		faults.Go(func() {
@@ -201,7 +201,7 @@ func TestHubAllAtOnce(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {
 		srv := newServer(t)
-		hub := adapter.NewHub(srv.open)
+		hub := adapter.NewHub(srv.open, nil)
 		var workers, noise sync.WaitGroup
 		quiet := make(chan struct{})
 		noise.Go(func() {

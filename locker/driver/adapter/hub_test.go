@@ -147,7 +147,7 @@ func TestHubCloseWhileDialing(t *testing.T) {
 		},
 	}, func(t *testing.T, open func(ctx context.Context, srv *server) (adapter.Feed, error)) {
 		srv := newServer(t)
-		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) { return open(ctx, srv) })
+		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) { return open(ctx, srv) }, nil)
 		answer := ask(t.Context(), hub, "a")
 		closeHub(t, hub)
 		check.Error(t, "Subscribe", (<-answer).err, driver.ErrClosed)
@@ -164,7 +164,7 @@ func TestHubDialIsBounded(t *testing.T) {
 		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
-		})
+		}, nil)
 		start := time.Now()
 		_, err := hub.Subscribe(t.Context(), "a")
 		check.Error(t, "Subscribe", err, context.DeadlineExceeded, driver.ErrNotSent)

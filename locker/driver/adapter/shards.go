@@ -34,22 +34,9 @@ type Shards struct {
 	Open func(ctx context.Context, master, channel string) (Feed, error)
 }
 
-// NewShardedHub returns a Hub for a cluster. A subscription receives messages of PUBLISH over a
-// connection of open, as with [NewHub], and those of SPUBLISH over a connection to the master of
-// its channel's slot (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). When the slot
-// moves or the master fails, it is made again at the new master.
-//
-// If the servers do not know SSUBSCRIBE (before Redis 7.0), or refuse it, a subscription receives
-// only messages of PUBLISH. SSUBSCRIBE is tried again after a minute.
-func NewShardedHub(open func(ctx context.Context) (Feed, error), s Shards) *Hub {
-	h := NewHub(open)
-	h.shards = newShards(s)
-	return h
-}
-
-// Delivery implements driver.Driver for a Hub of NewShardedHub: DeliverySharded while the
-// channel is subscribed at its master. For a channel without a subscription it depends on the last
-// reply to an SSUBSCRIBE of any channel. For another Hub it returns DeliveryPlain.
+// Delivery implements driver.Driver. With [Shards] it returns DeliverySharded while the channel is
+// subscribed at its master; for a channel without a subscription it depends on the last reply to an
+// SSUBSCRIBE of any channel. Without it returns DeliveryPlain.
 func (h *Hub) Delivery(channel string) driver.Delivery {
 	if h.shards != nil && h.shards.reaches(channel) {
 		return driver.DeliverySharded

@@ -268,7 +268,7 @@ func newShardedCluster(t *testing.T) *shardedCluster {
 		c.masters[name] = newServer(t)
 		c.masters[name].client = knowsOrder
 	}
-	c.hub = adapter.NewShardedHub(c.plain.open, adapter.Shards{
+	c.hub = adapter.NewHub(c.plain.open, &adapter.Shards{
 		Master: func(_ context.Context, channel string, fresh time.Time) (string, error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
