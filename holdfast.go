@@ -24,6 +24,7 @@ package holdfast
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/handover"
@@ -63,7 +64,7 @@ func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
 // locker.ErrInvalid.
 func Wrap(strategy locker.Locker, cfg Config) (locker.Locker, error) {
 	if strategy == nil {
-		return nil, driver.Invalid("holdfast.Wrap strategy", "nil", "a Locker")
+		return nil, argument.Invalid("holdfast.Wrap strategy", "nil", "a Locker")
 	}
 	renewing, err := watchdog.New(cfg.Watchdog)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/resp"
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -20,7 +20,7 @@ type listener struct {
 
 // wakeChannel returns the channel of name's releases, as docs/contracts.md defines it.
 func wakeChannel(name string) string {
-	channel, _ := driver.Sibling(name, driver.WakeSuffix)
+	channel, _ := sibling.Of(name, sibling.WakeSuffix)
 	return channel
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -126,7 +127,7 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		if err != nil {
 			return nil, err
 		}
-		wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
+		wake, _ := sibling.Of(h.key, sibling.WakeSuffix)
 		return nil, &locker.ContentionError{
 			Released: strings.HasPrefix(text(reply, 2), "~"),
 			Name:     req.Name, Left: time.Duration(max(left, 0)) * time.Millisecond,
@@ -158,8 +159,8 @@ func (h *mutableHold) deadline(from time.Time, ttl time.Duration) time.Time {
 
 // eval runs a script of the algorithm.
 func (h *mutableHold) eval(ctx context.Context, lua string, ttl time.Duration) (driver.Reply, error) {
-	fence, _ := driver.Sibling(h.key, driver.FenceSuffix)
-	wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
+	fence, _ := sibling.Of(h.key, sibling.FenceSuffix)
+	wake, _ := sibling.Of(h.key, sibling.WakeSuffix)
 	args := append([]string{}, h.args...)
 	args[1] = strconv.FormatInt(ttl.Milliseconds(), 10)
 	return h.drv.Eval(ctx, driver.NewScript(lua), []string{h.key, fence}, append(args, wake, strconv.FormatInt(h.keep().Milliseconds(), 10)))
@@ -231,7 +232,7 @@ func (h *mutableHold) raiseFence(ctx context.Context, fence int64) (lease.Result
 	if h.alg.forgetsFences {
 		return lease.Result{Deadline: *h.until.Load(), Fence: fence}, nil
 	}
-	key, _ := driver.Sibling(h.key, driver.FenceSuffix)
+	key, _ := sibling.Of(h.key, sibling.FenceSuffix)
 	_, err := h.drv.Eval(ctx, driver.NewScript("return redis.call('SET', KEYS[1], ARGV[1])"), []string{key}, []string{strconv.FormatInt(fence, 10)})
 	return lease.Result{Deadline: *h.until.Load(), Fence: fence}, err
 }

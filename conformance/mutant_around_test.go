@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -136,8 +137,8 @@ func TestMutantsAround(t *testing.T) {
 	}}, sound, "names are keys")
 	m.add("a fence counter in a slot of its own", &Harness{Dial: dialEval(
 		func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
-			if len(keys) > 1 && strings.HasSuffix(keys[1], driver.FenceSuffix) {
-				keys = append([]string{keys[0], keys[0] + driver.FenceSuffix}, keys[2:]...)
+			if len(keys) > 1 && strings.HasSuffix(keys[1], sibling.FenceSuffix) {
+				keys = append([]string{keys[0], keys[0] + sibling.FenceSuffix}, keys[2:]...)
 			}
 			return d.Eval(ctx, s, keys, args)
 		})}, sound, "names are keys")

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -32,7 +33,7 @@ func (f *flawedInspect) Inspect(ctx context.Context, name string) (locker.State,
 		return locker.State{}, locker.ErrClosed
 	}
 	if f.subscribes && !f.asked {
-		channel, _ := driver.Sibling(name, driver.WakeSuffix)
+		channel, _ := sibling.Of(name, sibling.WakeSuffix)
 		if sub, err := f.drv.Subscribe(ctx, channel); err == nil {
 			defer sub.Close()
 		}

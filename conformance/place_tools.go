@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -74,7 +75,7 @@ func (p *place) stay() {
 	if t.inFakeTime() {
 		return
 	}
-	queue, _ := driver.WaitersKey(p.name)
+	queue, _ := sibling.Waiters(p.name)
 	for _, command := range [][]any{
 		{"ZADD", queue, "XX", "INCR", 4 * 55_000, "~" + p.waiting.ID}, {"PEXPIRE", queue, 60_000},
 	} {

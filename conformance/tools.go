@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -284,7 +285,7 @@ func handsOver(c Capabilities) bool      { return c.CoolDown == 0 }
 
 // fenceKey returns the key of the fence counter of a name, as docs/contracts.md defines it.
 func fenceKey(name string) string {
-	key, _ := driver.Sibling(name, driver.FenceSuffix)
+	key, _ := sibling.Of(name, sibling.FenceSuffix)
 	return key
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -32,10 +32,10 @@ type Candidate struct {
 // or no Lead, or if a field is out of its range.
 func New(l locker.Locker, cfg Config) (*Candidate, error) {
 	if l == nil {
-		return nil, driver.Invalid("leader.New locker", "nil", "a Locker")
+		return nil, argument.Invalid("leader.New locker", "nil", "a Locker")
 	}
 	if permits := lease.TraitsOf(l).Permits; permits > 1 {
-		return nil, driver.Invalid("leader.New locker",
+		return nil, argument.Invalid("leader.New locker",
 			fmt.Sprintf("a semaphore of %d permits", permits), "a lock that one holds at a time")
 	}
 	cfg, err := cfg.withDefaults()
@@ -76,10 +76,10 @@ func Run(ctx context.Context, l locker.Locker, cfg Config) error {
 //   - locker.ErrInvalid: ctx is nil, Run was called while it runs, or Policy returned nil.
 func (c *Candidate) Run(ctx context.Context) error {
 	if ctx == nil {
-		return driver.NilContext("Candidate.Run ctx")
+		return argument.NilContext("Candidate.Run ctx")
 	}
 	if !c.running.CompareAndSwap(false, true) {
-		return driver.Invalid("Candidate.Run", "a call while another one runs", "one at a time")
+		return argument.Invalid("Candidate.Run", "a call while another one runs", "one at a time")
 	}
 	defer c.running.Store(false)
 	if c.current.Load() != nil {
@@ -93,7 +93,7 @@ func (c *Candidate) Run(ctx context.Context) error {
 		}
 		if lasted || pauses == nil {
 			if pauses = c.cfg.Policy(); pauses == nil {
-				return driver.Invalid("leader.Config.Policy", "nil from the function", "a BackOff")
+				return argument.Invalid("leader.Config.Policy", "nil from the function", "a BackOff")
 			}
 		}
 		pause := pauses.NextBackOff()

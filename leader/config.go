@@ -6,8 +6,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Config configures a Candidate. Name and Lead are required.
@@ -84,9 +84,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.Lead == nil:
-		return c, driver.Invalid("leader.Config.Lead", "nil", "a function")
+		return c, argument.Invalid("leader.Config.Lead", "nil", "a function")
 	case c.StopTimeout < 0:
-		return c, driver.Invalid("leader.Config.StopTimeout", c.StopTimeout.String(),
+		return c, argument.Invalid("leader.Config.StopTimeout", c.StopTimeout.String(),
 			"a positive duration, or 0 for 30s")
 	case c.StopTimeout == 0:
 		c.StopTimeout = defaultStopTimeout

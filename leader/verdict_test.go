@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -86,7 +87,7 @@ func TestAfterAcquire(t *testing.T) {
 		"held by another":    {err: &locker.ContentionError{}, again: true},
 		"an outage":          {err: errors.New("connection refused"), again: true},
 		"of unknown outcome": {err: locker.ErrUnknownOutcome, again: true},
-		"invalid":            {err: driver.Invalid("a", "b", "c")},
+		"invalid":            {err: argument.Invalid("a", "b", "c")},
 		"closed":             {err: locker.ErrClosed},
 		"no tokens":          {err: errors.ErrUnsupported},
 		"no permission":      {err: &driver.ServerError{Text: "NOPERM this user"}},

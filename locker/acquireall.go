@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/acquisition"
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -60,7 +61,7 @@ func AcquireAll(ctx context.Context, l Locker, reqs []Request) (*Locks, error) {
 // each lock was held until fn returned or released it.
 func DoAll(ctx context.Context, l Locker, reqs []Request, fn func(context.Context, *Locks) error) error {
 	if fn == nil {
-		return opError("acquire", firstName(reqs), driver.Invalid("DoAll function", "nil", "a function"))
+		return opError("acquire", firstName(reqs), argument.Invalid("DoAll function", "nil", "a function"))
 	}
 	locks, err := acquireAll(ctx, l, reqs, "DoAll")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/argument"
 )
 
 // Do acquires a lock, calls fn in the caller's goroutine, and releases the lock when fn returns,
@@ -26,7 +26,7 @@ import (
 func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) error {
 	err := validateCall(ctx, l, "Do")
 	if err == nil && fn == nil {
-		err = driver.Invalid("Do function", "nil", "a function")
+		err = argument.Invalid("Do function", "nil", "a function")
 	}
 	if err != nil {
 		return opError("acquire", req.Name, err)

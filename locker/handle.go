@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -70,7 +70,7 @@ func (h Handle) IsZero() bool { return h.token == nil }
 // validate checks an argument of caller.
 func (h Handle) validate(caller string) error {
 	if h.IsZero() {
-		return driver.Invalid(caller+" handle", "the zero Handle", "a Handle of a held Lock")
+		return argument.Invalid(caller+" handle", "the zero Handle", "a Handle of a held Lock")
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (h Handle) Encode() string {
 // ParseHandle parses the text of Encode. Any other text is ErrInvalid; the error does not repeat
 // it.
 func ParseHandle(s string) (Handle, error) {
-	bad := driver.Invalid("ParseHandle argument", "text of another form", "what Handle.Encode returned")
+	bad := argument.Invalid("ParseHandle argument", "text of another form", "what Handle.Encode returned")
 	if len(s) < len(handleForm) || s[:len(handleForm)] != handleForm {
 		return Handle{}, bad
 	}

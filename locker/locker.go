@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -58,7 +58,7 @@ func invalidMiddleware(index int) Middleware {
 	return func(Locker) Locker {
 		return Func(func(_ context.Context, req Request) (*Lock, error) {
 			what := fmt.Sprintf("Chain middleware %d", index)
-			return nil, opError("acquire", req.Name, driver.Invalid(what, "nil", "a Middleware"))
+			return nil, opError("acquire", req.Name, argument.Invalid(what, "nil", "a Middleware"))
 		})
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/internal/callchain"
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
@@ -75,7 +76,7 @@ func (r Request) Validate() error {
 		return err
 	}
 	if r.Mode != Exclusive && r.Mode != Shared {
-		return driver.Invalid("Request.Mode", r.Mode.String(), "Exclusive or Shared")
+		return argument.Invalid("Request.Mode", r.Mode.String(), "Exclusive or Shared")
 	}
 	if err := validateTTL("Request.TTL", r.TTL); err != nil {
 		return err
@@ -84,13 +85,13 @@ func (r Request) Validate() error {
 		return err
 	}
 	if r.MaxWait < 0 {
-		return driver.Invalid("Request.MaxWait", r.MaxWait.String(), "a positive duration, or 0 for no bound but ctx")
+		return argument.Invalid("Request.MaxWait", r.MaxWait.String(), "a positive duration, or 0 for no bound but ctx")
 	}
 	if err := cmp.Or(validateLen("Request.Owner", r.Owner), validateLen("Request.Note", r.Note)); err != nil {
 		return err
 	}
 	if r.Permits < 0 {
-		return driver.Invalid("Request.Permits", strconv.Itoa(r.Permits), "1 or more, or 0 for one")
+		return argument.Invalid("Request.Permits", strconv.Itoa(r.Permits), "1 or more, or 0 for one")
 	}
 	return r.validateResume()
 }
@@ -100,9 +101,9 @@ func (r Request) Validate() error {
 func (r Request) validateMinHold() error {
 	switch {
 	case r.MinHold != 0 && (r.MinHold < MinTTL || r.MinHold > MaxTTL):
-		return driver.Invalid("Request.MinHold", r.MinHold.String(), "1ms to 576h (24 days), or 0 for none")
+		return argument.Invalid("Request.MinHold", r.MinHold.String(), "1ms to 576h (24 days), or 0 for none")
 	case r.TTL != 0 && r.MinHold > r.TTL:
-		return driver.Invalid("Request.MinHold", r.MinHold.String(),
+		return argument.Invalid("Request.MinHold", r.MinHold.String(),
 			"at most Request.TTL, "+r.TTL.String()+", or a TTL of 0")
 	}
 	return nil
@@ -113,9 +114,9 @@ func (r Request) validateResume() error {
 	case h.IsZero():
 		return nil
 	case h.Name() != r.Name:
-		return driver.Invalid("Request.Resume", "a handle of "+text.Quote(h.Name()), "a handle of "+text.Quote(r.Name))
+		return argument.Invalid("Request.Resume", "a handle of "+text.Quote(h.Name()), "a handle of "+text.Quote(r.Name))
 	case h.Mode() != r.Mode:
-		return driver.Invalid("Request.Resume", "a handle of mode "+h.Mode().String(),
+		return argument.Invalid("Request.Resume", "a handle of mode "+h.Mode().String(),
 			"a handle of mode "+r.Mode.String())
 	}
 	return nil
@@ -124,35 +125,35 @@ func (r Request) validateResume() error {
 func validateName(name string) error {
 	switch {
 	case name == "":
-		return driver.Invalid("Request.Name", "an empty string", "1 to 1024 bytes")
+		return argument.Invalid("Request.Name", "an empty string", "1 to 1024 bytes")
 	case len(name) > MaxNameLen:
-		return driver.Invalid("Request.Name", fmt.Sprintf("%d bytes, %s", len(name), text.Quote(name)),
+		return argument.Invalid("Request.Name", fmt.Sprintf("%d bytes, %s", len(name), text.Quote(name)),
 			"1 to 1024 bytes")
 	}
-	return driver.CheckKey("Request.Name", name)
+	return sibling.CheckKey("Request.Name", name)
 }
 
 // validateCall checks the first arguments of a function of this package.
 func validateCall(ctx context.Context, l Locker, caller string) error {
 	switch {
 	case ctx == nil:
-		return driver.NilContext(caller + " ctx")
+		return argument.NilContext(caller + " ctx")
 	case l == nil:
-		return driver.Invalid(caller+" locker", "nil", "a Locker")
+		return argument.Invalid(caller+" locker", "nil", "a Locker")
 	}
 	return nil
 }
 
 func validateLen(what, value string) error {
 	if len(value) > MaxNameLen {
-		return driver.Invalid(what, fmt.Sprintf("%d bytes", len(value)), "at most 1024 bytes")
+		return argument.Invalid(what, fmt.Sprintf("%d bytes", len(value)), "at most 1024 bytes")
 	}
 	return nil
 }
 
 func validateTTL(what string, ttl time.Duration) error {
 	if ttl != 0 && (ttl < MinTTL || ttl > MaxTTL) {
-		return driver.Invalid(what, ttl.String(), "1ms to 576h (24 days), or 0 for the default")
+		return argument.Invalid(what, ttl.String(), "1ms to 576h (24 days), or 0 for the default")
 	}
 	return nil
 }

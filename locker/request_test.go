@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -38,8 +38,8 @@ func TestValidateName(t *testing.T) {
 		short := tt.name[:min(len(tt.name), 20)]
 		if tt.ok {
 			check.Error(t, short, err)
-			for _, suffix := range []string{driver.FenceSuffix, driver.WakeSuffix} {
-				key, has := driver.Sibling(tt.name, suffix)
+			for _, suffix := range []string{sibling.FenceSuffix, sibling.WakeSuffix} {
+				key, has := sibling.Of(tt.name, suffix)
 				check.Equal(t, "a key in its slot for "+suffix, has, true)
 				wantInvalid(t, key, locker.Request{Name: key}.Validate())
 			}

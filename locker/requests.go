@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
@@ -30,12 +30,12 @@ func shorter(a, b time.Duration) time.Duration {
 // sortRequests returns reqs in the order of their names, with one request for each name.
 func sortRequests(reqs []Request, caller string) (sorted []Request, err error) {
 	if len(reqs) == 0 {
-		return nil, opError("acquire", "", driver.Invalid(caller+" requests", "none", "1 to 64 names"))
+		return nil, opError("acquire", "", argument.Invalid(caller+" requests", "none", "1 to 64 names"))
 	}
 	for _, req := range reqs {
 		err := req.Validate()
 		if err == nil && !req.Resume.IsZero() {
-			err = driver.Invalid("Request.Resume", "a Handle", "none in "+caller+"; Resume takes a hold over")
+			err = argument.Invalid("Request.Resume", "a Handle", "none in "+caller+"; Resume takes a hold over")
 		}
 		if err != nil {
 			return nil, opError("acquire", req.Name, err)
@@ -55,7 +55,7 @@ func sortRequests(reqs []Request, caller string) (sorted []Request, err error) {
 	}
 	if len(sorted) > maxNames {
 		return nil, opError("acquire", "",
-			driver.Invalid(caller+" requests", fmt.Sprintf("%d names", len(sorted)), "1 to 64 names"))
+			argument.Invalid(caller+" requests", fmt.Sprintf("%d names", len(sorted)), "1 to 64 names"))
 	}
 	return sorted, nil
 }
@@ -83,13 +83,13 @@ func mergeRequests(a, b Request) (Request, error) {
 	}
 	switch {
 	case b.Owner != "" && b.Owner != merged.Owner:
-		return Request{}, driver.Invalid("Request.Owner",
+		return Request{}, argument.Invalid("Request.Owner",
 			text.Quote(merged.Owner)+" and "+text.Quote(b.Owner)+" for one name", "one owner for each name")
 	case restOf(a) != restOf(b):
-		return Request{}, driver.Invalid("Request", "two for one name that cannot be merged",
+		return Request{}, argument.Invalid("Request", "two for one name that cannot be merged",
 			"ones that differ in Mode, TTL, MinHold, MaxWait, NoWait, Fenced and Note")
 	case max(a.Permits, 1) != max(b.Permits, 1):
-		return Request{}, driver.Invalid("Request.Permits",
+		return Request{}, argument.Invalid("Request.Permits",
 			fmt.Sprintf("%d and %d for one name", max(a.Permits, 1), max(b.Permits, 1)),
 			"the same for all requests for a name")
 	}

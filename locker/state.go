@@ -9,6 +9,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -109,7 +110,7 @@ func (l *lockState) restOfMinHold() time.Duration {
 func (l *lockState) do(ctx context.Context, op lease.Op, invalid error, background bool) (err error) {
 	method, name, noun := wordsOf(op)
 	if ctx == nil {
-		invalid = driver.NilContext("Lock." + method + " ctx")
+		invalid = argument.NilContext("Lock." + method + " ctx")
 	}
 	if err = invalid; err == nil && op.Kind != lease.OpRenew && l.valid() {
 		var done func()
@@ -231,7 +232,7 @@ func (l *lockState) release(ctx context.Context) (err error) {
 		ctx = context.Background()
 		defer func() {
 			if err == nil || !l.valid() {
-				err = opError("release", l.Name(), driver.NilContext("Lock.Release ctx"))
+				err = opError("release", l.Name(), argument.NilContext("Lock.Release ctx"))
 			}
 		}()
 	}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -57,9 +58,9 @@ func Watch(ctx context.Context, l Locker, name string, interval time.Duration) i
 func checkWatch(ctx context.Context, interval time.Duration) error {
 	switch {
 	case ctx == nil:
-		return driver.NilContext("Watch ctx")
+		return argument.NilContext("Watch ctx")
 	case interval < 0:
-		return driver.Invalid("Watch interval", interval.String(), "a positive duration, or 0 for 1s")
+		return argument.Invalid("Watch interval", interval.String(), "a positive duration, or 0 for 1s")
 	}
 	return nil
 }

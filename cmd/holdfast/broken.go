@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -12,7 +13,7 @@ import (
 // brokenChannel returns the channel from release to the holders of a key: it announces the end of
 // their holds. ACL rules allow it with the channels of waiters.
 func brokenChannel(key string) (string, bool) {
-	wake, ok := driver.Sibling(key, driver.WakeSuffix)
+	wake, ok := sibling.Of(key, sibling.WakeSuffix)
 	return wake + ":broken", ok
 }
 

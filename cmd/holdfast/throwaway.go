@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -24,10 +25,10 @@ func removeKeys(c connection, key string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	keys := []string{key}
-	if fence, ok := driver.Sibling(key, driver.FenceSuffix); ok {
+	if fence, ok := sibling.Of(key, sibling.FenceSuffix); ok {
 		keys = append(keys, fence)
 	}
-	if waiters, ok := driver.WaitersKey(key); ok {
+	if waiters, ok := sibling.Waiters(key); ok {
 		keys = append(keys, waiters)
 	}
 	var unreachable error

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -54,7 +55,7 @@ type shardedSubscription struct {
 // SSUBSCRIBE.
 func (t *caseT) subscribeSharded(drv driver.Driver, key string) *shardedSubscription {
 	t.Helper()
-	channel, _ := driver.Sibling(key, driver.WakeSuffix)
+	channel, _ := sibling.Of(key, sibling.WakeSuffix)
 	s := &shardedSubscription{t, drv, t.subscribe(drv, channel), key, channel, nil}
 	want := driver.DeliverySharded
 	if info, _ := t.Do(key, "COMMAND", "INFO", "SSUBSCRIBE").([]any); len(info) == 0 || info[0] == nil {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -63,15 +62,19 @@ var _ resourcelock.Interface = (*Lock)(nil)
 // locker.Inspector, or if a field of cfg is out of its range.
 func New(l locker.Locker, cfg Config) (*Lock, error) {
 	if l == nil {
-		return nil, driver.Invalid("clientgo.New locker", "nil", "a Locker")
+		return nil, &locker.InvalidError{What: "clientgo.New locker", Got: "nil", Allowed: "a Locker"}
 	}
 	if permits := lease.TraitsOf(l).Permits; permits > 1 {
-		return nil, driver.Invalid("clientgo.New locker",
-			fmt.Sprintf("a semaphore of %d permits", permits), "a lock that one holds at a time")
+		return nil, &locker.InvalidError{
+			What: "clientgo.New locker", Got: fmt.Sprintf("a semaphore of %d permits", permits),
+			Allowed: "a lock that one holds at a time",
+		}
 	}
 	if _, ok := lease.Find[locker.Inspector](l); !ok {
-		return nil, driver.Invalid("clientgo.New locker", "one without an Inspector",
-			"a strategy of Holdfast, with any middleware")
+		return nil, &locker.InvalidError{
+			What: "clientgo.New locker", Got: "one without an Inspector",
+			Allowed: "a strategy of Holdfast, with any middleware",
+		}
 	}
 	if cfg.Identity == "" {
 		host, _ := os.Hostname() // without it the random text is enough
@@ -213,11 +216,15 @@ func (l *Lock) put(ctx context.Context, record resourcelock.LeaderElectionRecord
 	ttl := time.Duration(record.LeaseDurationSeconds) * time.Second
 	switch {
 	case record.HolderIdentity != l.cfg.Identity:
-		return driver.Invalid("LeaderElectionRecord.HolderIdentity",
-			fmt.Sprintf("%.40q", record.HolderIdentity), fmt.Sprintf("%.40q", l.cfg.Identity))
+		return &locker.InvalidError{
+			What: "LeaderElectionRecord.HolderIdentity", Got: fmt.Sprintf("%.40q", record.HolderIdentity),
+			Allowed: fmt.Sprintf("%.40q", l.cfg.Identity),
+		}
 	case ttl <= 0:
-		return driver.Invalid("LeaderElectionConfig.LeaseDuration", "less than a second",
-			"1s or more; client-go passes on whole seconds")
+		return &locker.InvalidError{
+			What: "LeaderElectionConfig.LeaseDuration", Got: "less than a second",
+			Allowed: "1s or more; client-go passes on whole seconds",
+		}
 	}
 	var err error
 	t := l.current()

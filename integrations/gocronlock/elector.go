@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Elector is a gocron.Elector: of the replicas campaigning for a name, one leads, and its scheduler
@@ -52,7 +51,10 @@ func NewElector(l locker.Locker, cfg leader.Config) (*Elector, error) {
 // error this replica does not campaign any more. After Close, Run returns nil at once.
 func (e *Elector) Run(ctx context.Context) error {
 	if ctx == nil {
-		return driver.NilContext("Elector.Run ctx")
+		return &locker.InvalidError{
+			What: "Elector.Run ctx", Got: "nil",
+			Allowed: "a context; context.Background() where there is none",
+		}
 	}
 	e.mu.Lock()
 	e.runs.Add(1)

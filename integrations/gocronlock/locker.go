@@ -60,11 +60,13 @@ type Locker struct {
 // is nil or a semaphore of more than one permit, or if a field of cfg is out of its range.
 func New(l locker.Locker, cfg Config) (*Locker, error) {
 	if l == nil {
-		return nil, driver.Invalid("gocronlock.New locker", "nil", "a Locker")
+		return nil, &locker.InvalidError{What: "gocronlock.New locker", Got: "nil", Allowed: "a Locker"}
 	}
 	if permits := lease.TraitsOf(l).Permits; permits > 1 {
-		return nil, driver.Invalid("gocronlock.New locker",
-			fmt.Sprintf("a semaphore of %d permits", permits), "a lock that one holds at a time")
+		return nil, &locker.InvalidError{
+			What: "gocronlock.New locker", Got: fmt.Sprintf("a semaphore of %d permits", permits),
+			Allowed: "a lock that one holds at a time",
+		}
 	}
 	if cfg.MinHold == 0 {
 		cfg.MinHold = defaultMinHold
@@ -91,7 +93,10 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	req.Name = l.prefix + key
 	req.Owner = lease.NewToken() // with the owner of ctx, strategies/reentrant would let two runs begin
 	if ctx == nil {
-		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: driver.NilContext("Lock ctx")}
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.InvalidError{
+			What: "Lock ctx", Got: "nil",
+			Allowed: "a context; context.Background() where there is none",
+		}}
 	}
 	if !l.begin(key) {
 		return nil, &locker.OpError{Op: "acquire", Name: req.Name,

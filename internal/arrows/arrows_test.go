@@ -20,8 +20,8 @@ const (
 
 // Packages of ours linked together.
 const (
-	shared = "internal/acquisition internal/callchain internal/lockerrors "               // with locker/lease
-	below  = "locker/driver locker/lease locker/locktrace locker/internal/text " + shared // with locker
+	shared = "internal/acquisition internal/callchain internal/lockerrors "                                                  // with locker/lease
+	below  = "locker/driver locker/lease locker/locktrace locker/internal/text internal/argument internal/sibling " + shared // with locker
 	locks  = "locker " + below
 )
 
@@ -131,6 +131,21 @@ func TestArrows(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A provider can become a module of its own: what it imports is for every adapter to import.
+func TestProvidersImportNothingInternal(t *testing.T) {
+	t.Parallel()
+	for path, p := range list(t) {
+		if name, ours := ourName(path); !ours || !strings.HasPrefix(name, "providers/") {
+			continue
+		}
+		for _, i := range p.Imports {
+			if name, ours := ourName(i); ours && slices.Contains(strings.Split(name, "/"), "internal") {
+				t.Errorf("%s imports %s", path, i)
+			}
+		}
+	}
 }
 
 // No package of this module links the SDK: go.mod has it for tests.

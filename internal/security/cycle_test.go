@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -220,7 +221,7 @@ func (c *cycle) takeOver(req locker.Request) {
 
 // wait waits for a release. Only a wake-up reports it in time.
 func (c *cycle) wait(req locker.Request) {
-	wake, _ := driver.Sibling(req.Name, driver.WakeSuffix)
+	wake, _ := sibling.Of(req.Name, sibling.WakeSuffix)
 	sub, err := c.drv.Subscribe(c.ctx, wake) // the waiter shares it, and so subscribes at once
 	if !c.check(err, "subscribe") {
 		return

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -77,8 +78,8 @@ func perLock(keys []string) (locks [][]string) {
 			continue
 		}
 		locks = append(locks, []string{key})
-		counter, _ = driver.Sibling(key, driver.FenceSuffix)
-		waiters, _ = driver.WaitersKey(key)
+		counter, _ = sibling.Of(key, sibling.FenceSuffix)
+		waiters, _ = sibling.Waiters(key)
 	}
 	return locks
 }
@@ -96,7 +97,7 @@ func (r *recorder) counters() map[string]bool {
 	defer r.mu.Unlock()
 	all := map[string]bool{}
 	for _, k := range r.keys {
-		counter, _ := driver.Sibling(k[0], driver.FenceSuffix)
+		counter, _ := sibling.Of(k[0], sibling.FenceSuffix)
 		all[counter] = true
 	}
 	return all
@@ -172,7 +173,7 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 	check.Eventually(t, "nothing is left but fence counters", func() bool { // a quorum's last node is released behind, through r
 		counters := r.counters()
 		return !slices.ContainsFunc(m.Keys(), func(left string) bool {
-			queue := strings.HasSuffix(left, driver.WaitersSuffix) && m.TTL(left) > 0 && m.TTL(left) <= 5*time.Second
+			queue := strings.HasSuffix(left, sibling.WaitersSuffix) && m.TTL(left) > 0 && m.TTL(left) <= 5*time.Second
 			return !counters[left] && !queue && left != "canary"
 		})
 	})
@@ -182,10 +183,10 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 	channels := map[string]bool{}
 	for _, k := range r.keys {
 		keys[k[0]] = true
-		wake, _ := driver.Sibling(k[0], driver.WakeSuffix)
+		wake, _ := sibling.Of(k[0], sibling.WakeSuffix)
 		channels[wake] = true
-		counter, _ := driver.Sibling(k[0], driver.FenceSuffix)
-		waiters, _ := driver.WaitersKey(k[0])
+		counter, _ := sibling.Of(k[0], sibling.FenceSuffix)
+		waiters, _ := sibling.Waiters(k[0])
 		if rest := fmt.Sprintf("%q", k[1:]); !slices.Contains([]string{
 			"[]", fmt.Sprintf("[%q]", counter), fmt.Sprintf("[%q]", waiters), fmt.Sprintf("[%q %q]", counter, waiters),
 		}, rest) {

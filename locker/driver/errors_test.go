@@ -153,7 +153,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{&driver.WaitError{Err: serverError("ERR max number of clients reached")}, false, true},
 
 		// Errors of this module.
-		{driver.Invalid("what", "got", "allowed"), false, false},
+		{&driver.InvalidError{What: "what", Got: "got", Allowed: "allowed"}, false, false},
 		{errors.ErrUnsupported, false, false},
 		{driver.NotSent(errors.ErrUnsupported), true, false},
 	}
@@ -199,7 +199,7 @@ func TestNotSent(t *testing.T) {
 
 func TestInvalidError(t *testing.T) {
 	t.Parallel()
-	err := wrap(driver.Invalid("Request.TTL", "1ns", "1ms to 576h"))
+	err := wrap(&driver.InvalidError{What: "Request.TTL", Got: "1ns", Allowed: "1ms to 576h"})
 	var ie *driver.InvalidError
 	if !errors.As(err, &ie) || ie.What != "Request.TTL" || ie.Got != "1ns" || ie.Allowed != "1ms to 576h" {
 		t.Errorf("%v: parts %+v", err, ie)

@@ -23,14 +23,3 @@ func ExampleNotExecuted() {
 	// true command was not sent: connection refused
 	// false EOF
 }
-
-// Keys that belong together are in one cluster slot.
-func ExampleSibling() {
-	for _, key := range []string{"job", "user:{7}:job", "a}b"} {
-		fmt.Println(driver.Sibling(key, driver.FenceSuffix))
-	}
-	// Output:
-	// {job}:fence true
-	// user:{7}:job:fence true
-	//  false
-}

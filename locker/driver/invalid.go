@@ -22,13 +22,3 @@ func (e *InvalidError) Error() string {
 
 // Is reports whether target is ErrInvalid.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
-
-// Invalid returns an [*InvalidError].
-func Invalid(what, got, allowed string) error {
-	return &InvalidError{What: what, Got: got, Allowed: allowed}
-}
-
-// NilContext returns an *InvalidError for the argument what, a nil context.
-func NilContext(what string) error {
-	return Invalid(what, "nil", "a context; context.Background() where there is none")
-}

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/internal/lockerrors"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
@@ -46,7 +46,7 @@ func New() *Locker { return new(Locker) }
 // strategies/semaphore does. It panics if permits is less than 1.
 func NewSemaphore(permits int) *Locker {
 	if permits < 1 {
-		panic(driver.Invalid("lockertest.NewSemaphore permits", strconv.Itoa(permits), "1 or more"))
+		panic(argument.Invalid("lockertest.NewSemaphore permits", strconv.Itoa(permits), "1 or more"))
 	}
 	return &Locker{permits: permits}
 }
@@ -196,7 +196,7 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 // check refuses invalid and unsupported requests, and an ended ctx.
 func (l *Locker) check(ctx context.Context, req locker.Request) error {
 	if ctx == nil {
-		return driver.NilContext("Acquire ctx")
+		return argument.NilContext("Acquire ctx")
 	}
 	if err := req.Validate(); err != nil {
 		return err
@@ -207,10 +207,10 @@ func (l *Locker) check(ctx context.Context, req locker.Request) error {
 	case req.Permits > 1 && l.permits == 0:
 		return fmt.Errorf("lockertest.New has no permits, NewSemaphore does: %w", errors.ErrUnsupported)
 	case l.permits > 0 && req.Permits > l.permits:
-		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits),
+		return argument.Invalid("Request.Permits", strconv.Itoa(req.Permits),
 			fmt.Sprintf("1 to %d, the permits of the semaphore", l.permits))
 	case ttl != 0 && ttl < minTTL:
-		return driver.Invalid("Request.TTL", ttl.String(), "3ms or more, as the strategies over one key ask for")
+		return argument.Invalid("Request.TTL", ttl.String(), "3ms or more, as the strategies over one key ask for")
 	}
 	return lease.ContextErr(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -62,7 +63,7 @@ func (o Outage) String() string {
 // next call that reaches the server.
 func (l *Locker) SetOutage(o Outage) {
 	if o < NoOutage || o > Silent {
-		panic(driver.Invalid("lockertest outage", o.String(), "NoOutage, Refused or Silent"))
+		panic(argument.Invalid("lockertest outage", o.String(), "NoOutage, Refused or Silent"))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -211,7 +211,7 @@ func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 	case was == nil || was.mode != req.Mode:
 		return nil, locker.ErrNotHeld
 	case req.Permits != 0 && req.Permits != was.permits && l.permits > 0:
-		return nil, driver.Invalid("Request.Permits", strconv.Itoa(req.Permits),
+		return nil, argument.Invalid("Request.Permits", strconv.Itoa(req.Permits),
 			"the handle's, "+strconv.Itoa(was.permits)+", or 0")
 	}
 	h := &hold{

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -51,17 +51,17 @@ type tenure struct {
 func New(l locker.Locker, req locker.Request) (*Mutex, error) {
 	switch {
 	case l == nil:
-		return nil, driver.Invalid("named.New locker", "nil", "a Locker")
+		return nil, argument.Invalid("named.New locker", "nil", "a Locker")
 	case lease.TraitsOf(l).Permits > 1:
-		return nil, driver.Invalid("named.New locker",
+		return nil, argument.Invalid("named.New locker",
 			fmt.Sprintf("a semaphore of %d permits", lease.TraitsOf(l).Permits), "a lock that one holds at a time")
 	case req.Name != "":
-		return nil, driver.Invalid("named.New Request.Name", fmt.Sprintf("%.40q", req.Name),
+		return nil, argument.Invalid("named.New Request.Name", fmt.Sprintf("%.40q", req.Name),
 			"none; Lock is given the name")
 	case req.Mode != locker.Exclusive:
-		return nil, driver.Invalid("named.New Request.Mode", req.Mode.String(), "Exclusive")
+		return nil, argument.Invalid("named.New Request.Mode", req.Mode.String(), "Exclusive")
 	case !req.Resume.IsZero():
-		return nil, driver.Invalid("named.New Request.Resume", "a Handle", "none")
+		return nil, argument.Invalid("named.New Request.Resume", "a Handle", "none")
 	}
 	valid := req
 	valid.Name = "name"
@@ -103,7 +103,7 @@ func (m *Mutex) TryLock(ctx context.Context, name string) (bool, error) {
 // [locker.Lock.Release].
 func (m *Mutex) Unlock(ctx context.Context, name string) error {
 	if ctx == nil {
-		return opError("release", name, driver.NilContext("Unlock ctx"))
+		return opError("release", name, argument.NilContext("Unlock ctx"))
 	}
 	owner, _ := lease.OwnerFrom(ctx, name)
 	m.mu.Lock()
@@ -134,7 +134,7 @@ func (m *Mutex) acquire(ctx context.Context, name string, noWait bool) error {
 	req.Name, req.NoWait = name, noWait
 	err := req.Validate()
 	if ctx == nil {
-		err = driver.NilContext("Lock ctx")
+		err = argument.NilContext("Lock ctx")
 	}
 	if err != nil {
 		return opError("acquire", name, err)

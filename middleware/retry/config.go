@@ -6,8 +6,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Config configures the waiting. The zero Config works.
@@ -55,11 +55,11 @@ func defaultPolicy() backoff.BackOff {
 // Errors: ErrInvalid.
 func New(cfg Config) (locker.Middleware, error) {
 	if cfg.MaxAttempts < 0 {
-		return nil, driver.Invalid("retry.Config.MaxAttempts", strconv.Itoa(cfg.MaxAttempts),
+		return nil, argument.Invalid("retry.Config.MaxAttempts", strconv.Itoa(cfg.MaxAttempts),
 			"1 or more, or 0 for no limit")
 	}
 	if cfg.WakeJitter < 0 {
-		return nil, driver.Invalid("retry.Config.WakeJitter", cfg.WakeJitter.String(),
+		return nil, argument.Invalid("retry.Config.WakeJitter", cfg.WakeJitter.String(),
 			"a positive duration, or 0 for no delay")
 	}
 	if cfg.Policy == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -53,7 +54,7 @@ func TestWhatIsRetried(t *testing.T) {
 		{"NOPERM", reply("NOPERM this user has no permissions"), false, false, false},
 		{"another server error", reply("ERR unknown command"), false, false, false},
 		{"another server error, unknown outcome", fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, reply("ERR odd")), false, false, false},
-		{"invalid", driver.Invalid("it", "bad", "good"), false, false, false},
+		{"invalid", argument.Invalid("it", "bad", "good"), false, false, false},
 		{"closed", locker.ErrClosed, false, false, false},
 		{"unsupported", fmt.Errorf("shared: %w", errors.ErrUnsupported), false, false, false},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -51,9 +52,9 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 func (r *retrier) check(ctx context.Context, req locker.Request) error {
 	switch {
 	case ctx == nil:
-		return driver.NilContext("Acquire ctx")
+		return argument.NilContext("Acquire ctx")
 	case r.inner == nil:
-		return driver.Invalid("Locker that retry wraps", "nil", "a Locker")
+		return argument.Invalid("Locker that retry wraps", "nil", "a Locker")
 	}
 	if err := req.Validate(); err != nil {
 		return err
@@ -320,7 +321,7 @@ func (r *retrier) server(known outcome) string {
 func (a *acquisition) planPause(now time.Time) error {
 	if a.policy == nil {
 		if a.policy = a.cfg.Policy(); a.policy == nil {
-			return wrap(a.req, driver.Invalid("retry.Config.Policy", "it returned nil",
+			return wrap(a.req, argument.Invalid("retry.Config.Policy", "it returned nil",
 				"a function that returns a backoff.BackOff"))
 		}
 		a.policy.Reset()

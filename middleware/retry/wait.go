@@ -147,7 +147,9 @@ func (a *acquisition) sleep(d time.Duration) {
 func (a *acquisition) sleepUntilClose(d time.Duration) {
 	ctx, cancel := context.WithTimeout(a.ctx, d)
 	defer cancel()
-	if closing, ok := lease.Find[interface{ OnClose(f func()) (stop func() bool) }](a.inner); ok {
+	if closing, ok := lease.Find[interface {
+		OnClose(f func()) (stop func() bool)
+	}](a.inner); ok {
 		defer closing.OnClose(cancel)()
 	}
 	<-ctx.Done()

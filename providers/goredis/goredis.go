@@ -36,8 +36,10 @@ func NewUnpipelined(client redis.UniversalClient) (driver.Driver, error) {
 
 func newDriver(client redis.UniversalClient, single bool) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, driver.Invalid("goredis.New client", fmt.Sprintf("nil %T", client),
-			"a client, such as redis.NewClient makes")
+		return nil, &driver.InvalidError{
+			What: "goredis.New client", Got: fmt.Sprintf("nil %T", client),
+			Allowed: "a client, such as redis.NewClient makes",
+		}
 	}
 	d := &goredisDriver{client: client}
 	d.ClientInfo = driver.Info{Client: "go-redis", Address: address(client)}

@@ -51,7 +51,10 @@ func NewUnpipelined(pool Pool) (driver.Driver, error) { return newDriver(pool, t
 
 func newDriver(pool Pool, single bool) (driver.Driver, error) {
 	if v := reflect.ValueOf(pool); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")
+		return nil, &driver.InvalidError{
+			What: "redigo.New pool", Got: "nil",
+			Allowed: "a *redis.Pool, a *redisc.Cluster or another Pool",
+		}
 	}
 	d := &redigoDriver{pool: pool, closer: new(deadlineCloser)}
 	d.ClientInfo.Client = "redigo" // a Pool does not report its address
@@ -67,8 +70,10 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 	if p, ok := pool.(*redis.Pool); ok {
 		d.OneServer = true // its functions dial for the subscriptions too
 		if p.Dial == nil && p.DialContext == nil {
-			return nil, driver.Invalid("redigo.New pool", "a redis.Pool without Dial and DialContext",
-				"one that has either")
+			return nil, &driver.InvalidError{
+				What: "redigo.New pool", Got: "a redis.Pool without Dial and DialContext",
+				Allowed: "one that has either",
+			}
 		}
 		// Such a pool neither tests an idle connection nor dials in place of an old one.
 		if p.DialContext != nil && p.TestOnBorrow == nil && p.TestOnBorrowContext == nil && p.IdleTimeout == 0 &&

@@ -48,12 +48,16 @@ func NewUnpipelined(client rueidis.Client) (driver.Driver, error) { return newDr
 
 func newDriver(client rueidis.Client, single bool) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, driver.Invalid("rueidis.New client", fmt.Sprintf("nil %T", client),
-			"a client, such as rueidis.NewClient makes")
+		return nil, &driver.InvalidError{
+			What: "rueidis.New client", Got: fmt.Sprintf("nil %T", client),
+			Allowed: "a client, such as rueidis.NewClient makes",
+		}
 	}
 	if hasLifetime(client) {
-		return nil, driver.Invalid("rueidis.New client", "made with ClientOption.ConnLifetime",
-			"one without, since a connection that expires makes rueidis send again what may have been executed")
+		return nil, &driver.InvalidError{
+			What: "rueidis.New client", Got: "made with ClientOption.ConnLifetime",
+			Allowed: "one without, since a connection that expires makes rueidis send again what may have been executed",
+		}
 	}
 	d := &rueidisDriver{client: client, cluster: client.Mode() == rueidis.ClientModeCluster, single: single,
 		clientClosed: closedFlag(client)}

@@ -218,7 +218,7 @@ func (d *rueidisDriver) build(blocking bool, c *adapter.Command) (cmd rueidis.Co
 	defer func() {
 		if p := recover(); p != nil {
 			got := fmt.Sprintf("%.200q: %v", strings.Join(keys, " "), p)
-			err = driver.NotSent(driver.Invalid("keys of a script", got, "keys of one cluster slot"))
+			err = driver.NotSent(&driver.InvalidError{What: "keys of a script", Got: got, Allowed: "keys of one cluster slot"})
 		}
 	}()
 	b := d.client.B().Arbitrary(head...).Keys(keys...).Args(rest...)

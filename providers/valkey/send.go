@@ -220,7 +220,7 @@ func (d *valkeyDriver) build(blocking bool, c *adapter.Command) (cmd valkey.Comp
 	defer func() {
 		if p := recover(); p != nil {
 			got := fmt.Sprintf("%.200q: %v", strings.Join(keys, " "), p)
-			err = driver.NotSent(driver.Invalid("keys of a script", got, "keys of one cluster slot"))
+			err = driver.NotSent(&driver.InvalidError{What: "keys of a script", Got: got, Allowed: "keys of one cluster slot"})
 		}
 	}()
 	b := d.client.B().Arbitrary(head...).Keys(keys...).Args(rest...)

@@ -50,12 +50,16 @@ func NewUnpipelined(client valkey.Client) (driver.Driver, error) { return newDri
 
 func newDriver(client valkey.Client, single bool) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, driver.Invalid("valkey.New client", fmt.Sprintf("nil %T", client),
-			"a client, such as valkey.NewClient makes")
+		return nil, &driver.InvalidError{
+			What: "valkey.New client", Got: fmt.Sprintf("nil %T", client),
+			Allowed: "a client, such as valkey.NewClient makes",
+		}
 	}
 	if hasLifetime(client) {
-		return nil, driver.Invalid("valkey.New client", "made with ClientOption.ConnLifetime",
-			"one without, since a connection that expires makes valkey-go send again what may have been executed")
+		return nil, &driver.InvalidError{
+			What: "valkey.New client", Got: "made with ClientOption.ConnLifetime",
+			Allowed: "one without, since a connection that expires makes valkey-go send again what may have been executed",
+		}
 	}
 	d := &valkeyDriver{client: client, cluster: client.Mode() == valkey.ClientModeCluster, single: single,
 		clientClosed: closedFlag(client)}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 )
 
 var serverFaults = []fault{
@@ -167,7 +167,7 @@ func moveSlot(ctx context.Context, d *disturber) error {
 	if err != nil {
 		return err
 	}
-	keys := []string{name, "{" + name + "}" + fenceSuffix, "{" + name + "}" + driver.WaitersSuffix}
+	keys := []string{name, "{" + name + "}" + fenceSuffix, "{" + name + "}" + sibling.WaitersSuffix}
 	d.random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	for _, key := range keys {
 		pause(ctx, d.lasting()/4)

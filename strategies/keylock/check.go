@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // check returns the key of a request, or an error if it cannot be met or ctx has ended.
 func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err error) {
 	if ctx == nil {
-		return "", driver.NilContext("Acquire ctx")
+		return "", argument.NilContext("Acquire ctx")
 	}
 	if err := req.Validate(); err != nil {
 		return "", err
@@ -27,7 +28,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 		return "", err
 	}
 	key = l.cfg.Prefix + req.Name
-	if err := driver.CheckKey(l.keyName, key); err != nil {
+	if err := sibling.CheckKey(l.keyName, key); err != nil {
 		return "", err
 	}
 	return key, lease.ContextErr(ctx)
@@ -47,7 +48,7 @@ func (l *Locker) checkSupport(req locker.Request) error {
 	case max(req.MinHold, handed.MinHold) > 0 && !spec.MinHold:
 		return lacks("has no minimum hold, single does")
 	case handed.Token == "" && spec.Permits > 0 && req.Permits > spec.Permits:
-		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits),
+		return argument.Invalid("Request.Permits", strconv.Itoa(req.Permits),
 			fmt.Sprintf("1 to %d, the permits of the semaphore", spec.Permits))
 	case handed.Token == "":
 		return nil
@@ -55,12 +56,12 @@ func (l *Locker) checkSupport(req locker.Request) error {
 		return lacks("cannot resume a lock, single can")
 	case spec.ParseValue == nil && len(handed.Token) != lease.TokenLen,
 		spec.Permits > 0 && spec.ParsePermits(handed.Token) == 0:
-		return driver.Invalid("Request.Resume", "a handle of another strategy", "a handle of a lock of "+spec.Name)
+		return argument.Invalid("Request.Resume", "a handle of another strategy", "a handle of a lock of "+spec.Name)
 	case spec.ParseValue == nil && req.Owner != "" && req.Owner != handed.Owner:
-		return driver.Invalid("Request.Owner", fmt.Sprintf("%.64q", req.Owner),
+		return argument.Invalid("Request.Owner", fmt.Sprintf("%.64q", req.Owner),
 			fmt.Sprintf("the handle's, %.64q, or none", handed.Owner))
 	case spec.Permits > 0 && req.Permits != 0 && req.Permits != spec.ParsePermits(handed.Token):
-		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits),
+		return argument.Invalid("Request.Permits", strconv.Itoa(req.Permits),
 			fmt.Sprintf("the handle's, %d, or 0", spec.ParsePermits(handed.Token)))
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Config configures a Locker. The zero Config works.
@@ -45,7 +45,9 @@ const (
 
 // check returns an error for a bad field. The error names the strategy.
 func (c Config) check(strategy string) error {
-	invalid := func(field, got, allowed string) error { return driver.Invalid(strategy+".Config."+field, got, allowed) }
+	invalid := func(field, got, allowed string) error {
+		return argument.Invalid(strategy+".Config."+field, got, allowed)
+	}
 	attempt := c.attemptTimeout(c.ttl(0))
 	switch {
 	case c.TTL != 0 && (c.TTL < minTTL || c.TTL > locker.MaxTTL):
@@ -72,11 +74,11 @@ func (c Config) check(strategy string) error {
 // checkTTL returns an error if a lock cannot have a lease of ttl; 0 is the default.
 func (l *Locker) checkTTL(ttl time.Duration) error {
 	if ttl != 0 && ttl < minTTL {
-		return driver.Invalid("Request.TTL", ttl.String(),
+		return argument.Invalid("Request.TTL", ttl.String(),
 			"3ms or more: the allowance for drift uses up a shorter lease")
 	}
 	if attempt := l.cfg.attemptTimeout(l.cfg.ttl(ttl)); !l.cfg.leavesReplicasTime(attempt) {
-		return driver.Invalid("Request.TTL", ttl.String(),
+		return argument.Invalid("Request.TTL", ttl.String(),
 			fmt.Sprintf("one whose attempts take longer than the replicas have: %v of %v",
 				l.cfg.replicaTimeout(attempt), attempt))
 	}

@@ -3,7 +3,7 @@ package keylock
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 )
 
 // maxFence is the highest token: the counter is a double in Lua, and the next one must be exact
@@ -15,6 +15,6 @@ const counterLife = 24 * time.Hour
 
 // counterKey returns the key of the counter of a lock's key.
 func counterKey(key string) string {
-	counter, _ := driver.Sibling(key, driver.FenceSuffix)
+	counter, _ := sibling.Of(key, sibling.FenceSuffix)
 	return counter
 }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -79,7 +81,7 @@ func (h *keyHold) resumes() bool { return h.replaced != "" }
 
 // channel returns the channel of releases.
 func (h *keyHold) channel() string {
-	wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
+	wake, _ := sibling.Of(h.key, sibling.WakeSuffix)
 	return wake
 }
 
@@ -172,7 +174,7 @@ func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Result, e
 
 func (h *keyHold) raiseFence(ctx context.Context, fence int64) (lease.Result, error) {
 	if fence < 1 || fence > maxFence {
-		return lease.Result{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10),
+		return lease.Result{}, argument.Invalid("Op.Fence", strconv.FormatInt(fence, 10),
 			"a token that a counter can hold: 1 to 2^53-2")
 	}
 	call := h.raiseFenceCall(fence)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -31,13 +32,13 @@ func New(drv driver.Driver, cfg Config, spec Spec) (*Locker, error) {
 		return nil, err
 	}
 	if drv == nil {
-		return nil, driver.Invalid(spec.Name+".New driver", "nil", "a driver, such as goredis.New returns")
+		return nil, argument.Invalid(spec.Name+".New driver", "nil", "a driver, such as goredis.New returns")
 	}
 	if err := cfg.check(spec.Name); err != nil {
 		return nil, err
 	}
 	if cfg.Fair && !spec.Queue {
-		return nil, driver.Invalid(spec.Name+".Config.Fair", "true", "false: the strategy keeps no queue of waiters")
+		return nil, argument.Invalid(spec.Name+".Config.Fair", "true", "false: the strategy keeps no queue of waiters")
 	}
 	return &Locker{drv: drv, cfg: cfg, spec: &spec, keyName: spec.Name + ".Config.Prefix with Request.Name"}, nil
 }
@@ -72,7 +73,7 @@ func opError(op, name string, err error) error {
 
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
 	if ctx == nil {
-		return nil, driver.NilContext("Acquire ctx")
+		return nil, argument.NilContext("Acquire ctx")
 	}
 	if end, bounded := ctx.Deadline(); req.MaxWait > 0 && (!bounded || time.Until(end) > req.MaxWait) {
 		var cancel context.CancelFunc

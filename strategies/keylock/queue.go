@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -113,7 +114,7 @@ func (w waiter) delivery(drv driver.Driver, channel, place string) driver.Delive
 
 // queueKey returns the key of the queue of a lock's key.
 func queueKey(key string) string {
-	waiters, _ := driver.WaitersKey(key)
+	waiters, _ := sibling.Waiters(key)
 	return waiters
 }
 

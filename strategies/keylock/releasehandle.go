@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -18,7 +18,7 @@ func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
 
 func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error {
 	if ctx == nil {
-		return driver.NilContext("ReleaseHandle ctx")
+		return argument.NilContext("ReleaseHandle ctx")
 	}
 	g := handle.Info()
 	_, err := l.check(uncancelled(ctx), locker.Request{Name: g.Name, Mode: g.Mode, Resume: handle})

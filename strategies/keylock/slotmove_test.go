@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
@@ -19,7 +20,7 @@ import (
 type splitSlot struct{ driver.Driver }
 
 func (d splitSlot) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	if strings.HasSuffix(keys[len(keys)-1], driver.WaitersSuffix) {
+	if strings.HasSuffix(keys[len(keys)-1], sibling.WaitersSuffix) {
 		return driver.Reply{}, &driver.ServerError{Text: "TRYAGAIN Multiple keys request during rehashing of slot"}
 	}
 	return d.Driver.Eval(ctx, s, keys, args)

@@ -1,6 +1,7 @@
 package keylock
 
 import (
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -158,17 +159,17 @@ type Spec struct {
 func (s *Spec) check() error {
 	switch {
 	case s.Name == "":
-		return driver.Invalid("keylock.Spec.Name", `""`, "the name of the strategy")
+		return argument.Invalid("keylock.Spec.Name", `""`, "the name of the strategy")
 	case s.Acquire == nil || s.Renew == nil || s.Release == nil:
-		return driver.Invalid("keylock.Spec of "+s.Name, "no Acquire, Renew or Release", "all three")
+		return argument.Invalid("keylock.Spec of "+s.Name, "no Acquire, Renew or Release", "all three")
 	case (s.Resume == nil) != (s.UndoResume == nil):
-		return driver.Invalid("keylock.Spec of "+s.Name, "one of Resume and UndoResume", "both or neither")
+		return argument.Invalid("keylock.Spec of "+s.Name, "one of Resume and UndoResume", "both or neither")
 	case s.Note && s.Resume == nil:
-		return driver.Invalid("keylock.Spec of "+s.Name, "Note without Resume", "both, or no Note")
+		return argument.Invalid("keylock.Spec of "+s.Name, "Note without Resume", "both, or no Note")
 	case (s.NewValue == nil) != (s.ParseValue == nil):
-		return driver.Invalid("keylock.Spec of "+s.Name, "one of NewValue and ParseValue", "both or neither")
+		return argument.Invalid("keylock.Spec of "+s.Name, "one of NewValue and ParseValue", "both or neither")
 	case s.Permits != 0 && (s.ParseValue == nil || s.ParsePermits == nil):
-		return driver.Invalid("keylock.Spec of "+s.Name, "Permits without ParseValue or ParsePermits", "all three")
+		return argument.Invalid("keylock.Spec of "+s.Name, "Permits without ParseValue or ParsePermits", "all three")
 	}
 	return nil
 }

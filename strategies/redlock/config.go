@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Config configures a Locker. The zero Config works.
@@ -46,29 +46,29 @@ const (
 // validate checks c for n nodes.
 func (c Config) validate(n int) error {
 	if c.Quorum != 0 && (c.Quorum <= n/2 || c.Quorum > n) {
-		return driver.Invalid("redlock.Config.Quorum", strconv.Itoa(c.Quorum),
+		return argument.Invalid("redlock.Config.Quorum", strconv.Itoa(c.Quorum),
 			fmt.Sprintf("%d to %d of %d nodes, or 0 for %d", n/2+1, n, n, n/2+1))
 	}
 	if c.TTL != 0 && (c.TTL < locker.MinTTL || c.TTL > locker.MaxTTL) {
-		return driver.Invalid("redlock.Config.TTL", c.TTL.String(), "1ms to 576h (24 days), or 0 for 30s")
+		return argument.Invalid("redlock.Config.TTL", c.TTL.String(), "1ms to 576h (24 days), or 0 for 30s")
 	}
 	if c.MinValidity < 0 || c.MinValidity >= cmp.Or(c.TTL, locker.DefaultTTL) {
-		return driver.Invalid("redlock.Config.MinValidity", c.MinValidity.String(),
+		return argument.Invalid("redlock.Config.MinValidity", c.MinValidity.String(),
 			"less than the TTL, or 0 for a tenth of it")
 	}
 	if c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond {
-		return driver.Invalid("redlock.Config.AttemptTimeout", c.AttemptTimeout.String(),
+		return argument.Invalid("redlock.Config.AttemptTimeout", c.AttemptTimeout.String(),
 			"1ms or more, or 0 for a tenth of the TTL, at most 1s")
 	}
 	if c.ReleaseTimeout != 0 && c.ReleaseTimeout < time.Millisecond {
-		return driver.Invalid("redlock.Config.ReleaseTimeout", c.ReleaseTimeout.String(),
+		return argument.Invalid("redlock.Config.ReleaseTimeout", c.ReleaseTimeout.String(),
 			"1ms or more, or 0 for two AttemptTimeouts")
 	}
 	if c.WakeJitter < 0 {
-		return driver.Invalid("redlock.Config.WakeJitter", c.WakeJitter.String(), "a positive duration, or 0 for 10ms")
+		return argument.Invalid("redlock.Config.WakeJitter", c.WakeJitter.String(), "a positive duration, or 0 for 10ms")
 	}
 	if len(c.Names) != 0 && len(c.Names) != n {
-		return driver.Invalid("redlock.Config.Names", fmt.Sprintf("%d names", len(c.Names)),
+		return argument.Invalid("redlock.Config.Names", fmt.Sprintf("%d names", len(c.Names)),
 			fmt.Sprintf("one for each of %d nodes, or none", n))
 	}
 	return nil

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // tryDecide decides the attempt as soon as the quorum is reached or out of reach. The mutex is
@@ -100,7 +100,7 @@ func (a *quorumAttempt) sameServerError() error {
 		other = fmt.Sprintf("nodes[%d]", j)
 	}
 	address := cmp.Or(a.nodes[i].where().Address, "address unknown")
-	return driver.Invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, address),
+	return argument.Invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, address),
 		"a Locker for another server: these nodes are one server, and a quorum's share nothing")
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/argument"
 )
 
 // tokenForm marks the token of a quorum and its version.
@@ -40,10 +40,10 @@ func decodeToken(token string, n int) (tokens []string, note string, err error) 
 		ours = err == nil && json.Unmarshal(decoded, &raw) == nil
 	}
 	if !ours {
-		return nil, "", driver.Invalid("Request.Resume", "a handle of another strategy", "a handle of a redlock lock")
+		return nil, "", argument.Invalid("Request.Resume", "a handle of another strategy", "a handle of a redlock lock")
 	}
 	if got := len(raw.Nodes); got != n {
-		return nil, "", driver.Invalid("Request.Resume", fmt.Sprintf("a handle of %d nodes", got),
+		return nil, "", argument.Invalid("Request.Resume", fmt.Sprintf("a handle of %d nodes", got),
 			fmt.Sprintf("a handle of %d nodes", n))
 	}
 	tokens = make([]string, n)

@@ -8,8 +8,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -55,22 +55,22 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 // checkNodes refuses missing, nil or repeated nodes, quorums and semaphores.
 func checkNodes(nodes []locker.Locker) error {
 	if len(nodes) == 0 {
-		return driver.Invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
+		return argument.Invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
 	}
 	for i, n := range nodes {
 		what := fmt.Sprintf("redlock.New nodes[%d]", i)
 		if n == nil {
-			return driver.Invalid(what, "nil", "a Locker")
+			return argument.Invalid(what, "nil", "a Locker")
 		}
 		if _, nested := lease.Find[*Locker](n); nested {
-			return driver.Invalid(what, "a quorum", "a Locker over one server: give its nodes to one quorum")
+			return argument.Invalid(what, "a quorum", "a Locker over one server: give its nodes to one quorum")
 		}
 		if lease.TraitsOf(n).Permits > 0 {
-			return driver.Invalid(what, "a semaphore",
+			return argument.Invalid(what, "a semaphore",
 				"a Locker of locks: a majority of n permits on each node is more than n permits")
 		}
 		if j := slices.IndexFunc(nodes[:i], func(other locker.Locker) bool { return same(n, other) }); j >= 0 {
-			return driver.Invalid(what, fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")
+			return argument.Invalid(what, fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")
 		}
 	}
 	return nil
@@ -110,7 +110,7 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 // check refuses an invalid request. To resume, it returns the tokens of the nodes and the note.
 func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string, note string, err error) {
 	if ctx == nil {
-		return nil, "", driver.NilContext("Acquire ctx")
+		return nil, "", argument.NilContext("Acquire ctx")
 	}
 	if err := req.Validate(); err != nil {
 		return nil, "", err
@@ -128,7 +128,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 		}
 	}
 	if ttl := max(l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Info().TTL)), req.MinHold); ttl <= l.cfg.MinValidity {
-		return nil, "", driver.Invalid("Request.TTL", ttl.String(),
+		return nil, "", argument.Invalid("Request.TTL", ttl.String(),
 			fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
 	}
 	return tokens, note, lease.ContextErr(ctx)

@@ -3,7 +3,7 @@ package rwhash
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/argument"
 )
 
 // Config configures a Locker. The zero Config works.
@@ -49,7 +49,7 @@ func (c Config) writerTurn() (time.Duration, error) {
 	case d == 0:
 		return defaultWriterTurn, nil
 	case d < minWriterTurn || d > maxWriterTurn:
-		return 0, driver.Invalid("rwhash.Config.WriterTurn", d.String(), "10ms to 1h, or 0 for 5s")
+		return 0, argument.Invalid("rwhash.Config.WriterTurn", d.String(), "10ms to 1h, or 0 for 5s")
 	default:
 		return d, nil
 	}

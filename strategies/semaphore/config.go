@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/argument"
 )
 
 // MaxPermits is the highest Config.Permits.
@@ -44,7 +44,7 @@ type Config struct {
 // extraArgs returns the scripts' arguments beyond those of a lock.
 func (c Config) extraArgs() ([]string, error) {
 	if c.Permits < 1 || c.Permits > MaxPermits {
-		return nil, driver.Invalid("semaphore.Config.Permits", strconv.Itoa(c.Permits),
+		return nil, argument.Invalid("semaphore.Config.Permits", strconv.Itoa(c.Permits),
 			fmt.Sprintf("1 to %d", MaxPermits))
 	}
 	resize := ""

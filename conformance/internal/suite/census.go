@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 )
 
 // census records the keys of a case. None must be left when it is over.
@@ -66,7 +66,7 @@ func (t *T) leavesNoKey() {
 		found, err := s.list(ctx, "KEYS", "*conformance.*")
 		var stray []string
 		for _, key := range t.made.stray(found) {
-			if strings.HasSuffix(key, driver.FenceSuffix) {
+			if strings.HasSuffix(key, sibling.FenceSuffix) {
 				if ms, err := s.Do(ctx, key, "PTTL", key); err == nil && ms == int64(-1) {
 					stray = append(stray, key+", a fence counter that never expires")
 				}

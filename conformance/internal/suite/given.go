@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/resp"
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 )
 
 // Result is the result of one case on a server in use by others.
@@ -131,7 +131,7 @@ func (s *Server) tidyUp(ctx context.Context, made, tidy *census) (err error) {
 	all := (&census{keys: made.keys}).stray(found)
 	left := tidy.stray(slices.Clone(all))
 	left = slices.DeleteFunc(left, func(key string) bool {
-		return strings.HasSuffix(key, driver.FenceSuffix) || endsSoon(conn, key)
+		return strings.HasSuffix(key, sibling.FenceSuffix) || endsSoon(conn, key)
 	})
 	for _, key := range all {
 		if _, err := conn.Do("DEL", key); err != nil {

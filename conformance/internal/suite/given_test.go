@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 )
 
 // RunAt runs cases on a shared server: it reports each, leaves out those that would disturb others,
@@ -20,7 +20,7 @@ func TestRunAt(t *testing.T) {
 	s.MustCommand(t, "SET", "mine", "1")
 	s.MustCommand(t, "SET", "conformance.of another run", "1")
 	single := suite.OnlySingle
-	write := func(t *suite.T) { key := t.Key(); t.Do(key, "SET", key+driver.FenceSuffix, 1) }
+	write := func(t *suite.T) { key := t.Key(); t.Do(key, "SET", key+sibling.FenceSuffix, 1) }
 	leave := func(t *suite.T) {
 		key := t.Key()
 		_, err := t.Driver().SetNX(t.Ctx, key, "v", time.Hour)

@@ -24,7 +24,7 @@ func (e replyError) Error() string { return string(e) }
 // New returns a driver that sends through c.
 func New(c client) (driver.Driver, error) {
 	if c == nil {
-		return nil, driver.Invalid("New client", "nil", "a client")
+		return nil, &driver.InvalidError{What: "New client", Got: "nil", Allowed: "a client"}
 	}
 	one := adapter.Client{
 		Connections: 16, Single: true,

@@ -3,8 +3,8 @@ package telemetry
 import (
 	"context"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // ErrNoReturn is the error of an Acquire without a return: it panicked, or ended its goroutine.
@@ -37,9 +37,9 @@ func (o *observed) Acquire(ctx context.Context, req locker.Request) (*locker.Loc
 	var err error
 	switch {
 	case ctx == nil:
-		err = driver.NilContext("Acquire ctx")
+		err = argument.NilContext("Acquire ctx")
 	case o.inner == nil:
-		err = driver.Invalid("Locker that "+o.name+" wraps", "nil", "a Locker")
+		err = argument.Invalid("Locker that "+o.name+" wraps", "nil", "a Locker")
 	default:
 		return o.acquire(ctx, o.inner, req)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -74,7 +75,7 @@ func TestOutcomes(t *testing.T) {
 		{name: "nested", err: op(&locker.ContentionError{Name: "a", Nested: true}), want: telemetry.Nested, errorType: "nested"},
 		{name: "lost and unknown", err: op(errors.Join(lost, locker.ErrUnknownOutcome)), want: telemetry.Unknown, rest: telemetry.Lost, errorType: "lost"},
 		{name: "not held", err: op(locker.ErrNotHeld), errorType: "not_held"},
-		{name: "invalid", err: op(driver.Invalid("a", "b", "c")), errorType: "invalid_argument"},
+		{name: "invalid", err: op(argument.Invalid("a", "b", "c")), errorType: "invalid_argument"},
 		{name: "closed", err: op(driver.ErrClosed), errorType: "closed"},
 		{name: "unsupported", err: op(errors.ErrUnsupported), errorType: "unsupported"},
 		{name: "no return", err: telemetry.ErrNoReturn, errorType: "panic"},

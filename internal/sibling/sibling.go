@@ -1,52 +1,44 @@
-package driver
+// Package sibling names the keys and channels beside the key of a lock. All are in its cluster slot.
+package sibling
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/argument"
 )
 
-// Sibling returns the name of a key or channel beside key, in the same slot of a cluster:
+// Of returns the name of a key or channel beside key, in the same slot of a cluster:
 // "{key}suffix", or "keysuffix" if key has a hash tag of its own. ok is false if there is no such
 // name, for example for "a}b", "{}x" and ""
 // (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
-func Sibling(key, suffix string) (sibling string, ok bool) {
+func Of(key, suffix string) (name string, ok bool) {
 	switch tag, tagged := hashTag(key); {
 	case tagged && tag != "":
 		return key + suffix, true
-	case !HasSibling(key):
+	case !hasSibling(key):
 		return "", false
 	default:
 		return "{" + key + "}" + suffix, true
 	}
 }
 
-// WaitersKey returns the key of the queue of waiters of a lock, a [Sibling] of its key. Unlike
+// Waiters returns the key of the queue of waiters of a lock, a sibling of its key. Unlike
 // other siblings it is not shared by "a" and "{a}": a wake-up for the other would be lost.
-func WaitersKey(key string) (waiters string, ok bool) {
+func Waiters(key string) (waiters string, ok bool) {
 	if tag, _ := hashTag(key); tag != "" {
-		return Sibling(key, ":tag"+WaitersSuffix)
+		return Of(key, ":tag"+WaitersSuffix)
 	}
-	return Sibling(key, WaitersSuffix)
+	return Of(key, WaitersSuffix)
 }
 
-// HasSibling reports whether key has a [Sibling].
-func HasSibling(key string) bool {
+// hasSibling reports whether key has a sibling.
+func hasSibling(key string) bool {
 	tag, tagged := hashTag(key)
 	if tagged {
 		return tag != "" // with "{}" in a key the whole key is hashed
 	}
 	return key != "" && !strings.Contains(key, "}") // a "}" in key would end the tag around it
-}
-
-// SameSlot reports whether two keys are in one slot of a cluster because they have one hash tag.
-func SameSlot(a, b string) bool { return hashed(a) == hashed(b) }
-
-// hashed returns the part of key that decides its slot.
-func hashed(key string) string {
-	if tag, _ := hashTag(key); tag != "" {
-		return tag
-	}
-	return key
 }
 
 // hashTag returns the text between the first '{' and the first '}' after it.
@@ -59,23 +51,23 @@ func hashTag(key string) (tag string, ok bool) {
 	return tag, closed
 }
 
-// CheckKey returns an [*InvalidError] for the argument what unless key can be a lock's: it has a
-// [Sibling], and cannot be one of another lock.
+// CheckKey returns a [*driver.InvalidError] for the argument what unless key can be a lock's: it has a
+// sibling, and cannot be one of another lock.
 func CheckKey(what, key string) error {
 	for _, suffix := range [...]string{FenceSuffix, WaitersSuffix, WakeSuffix} {
 		if strings.HasSuffix(key, suffix) {
-			return Invalid(what, fmt.Sprintf("%.64q", key),
+			return argument.Invalid(what, fmt.Sprintf("%.64q", key),
 				"one that does not end in "+suffix+", as the lock's own keys do")
 		}
 	}
-	if !HasSibling(key) {
-		return Invalid(what, fmt.Sprintf("%.64q", key),
+	if !hasSibling(key) {
+		return argument.Invalid(what, fmt.Sprintf("%.64q", key),
 			`one with a hash tag "{...}" that is not empty, or without "}": no other key has its cluster slot otherwise`)
 	}
 	return nil
 }
 
-// Suffixes of the keys and channels beside a lock's key ([Sibling]). The key of a lock may not end
+// Suffixes of the keys and channels beside a lock's key ([Of]). The key of a lock may not end
 // in one of them.
 const (
 	FenceSuffix   = ":fence"   // the counter of fencing tokens

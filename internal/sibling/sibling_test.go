@@ -1,9 +1,9 @@
-package driver_test
+package sibling_test
 
 import (
 	"testing"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/sibling"
 )
 
 // slot returns the cluster slot of a key, written from the specification and not from the code
@@ -55,28 +55,7 @@ func TestSlotOfTheTestItself(t *testing.T) {
 	}
 }
 
-func TestSameSlot(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		a, b string
-		same bool
-	}{
-		{"a", "a", true},
-		{"a", "b", false},
-		{"{x}a", "{x}b", true},
-		{"{x}a", "b{x}", true},
-		{"{x}a", "x", true},
-		{"{x}a", "{y}a", false},
-		{"{}a", "{}b", false},
-		{"{a", "{b", false},
-	} {
-		if got := driver.SameSlot(tt.a, tt.b); got != tt.same || got && slot(tt.a) != slot(tt.b) {
-			t.Errorf("SameSlot(%q, %q) = %v, want %v; their slots are %d and %d", tt.a, tt.b, got, tt.same, slot(tt.a), slot(tt.b))
-		}
-	}
-}
-
-func TestSibling(t *testing.T) {
+func TestOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		key, want string // "": there is none
@@ -86,9 +65,9 @@ func TestSibling(t *testing.T) {
 		{"\x00\n", "{\x00\n}:fence"}, {"é", "{é}:fence"}, {"\xff", "{\xff}:fence"},
 		{"", ""}, {"}", ""}, {"a}b", ""}, {"{}", ""}, {"{}x", ""}, {"{}{a}", ""}, {"}{", ""}, {"a}{", ""},
 	} {
-		got, ok := driver.Sibling(tt.key, driver.FenceSuffix)
+		got, ok := sibling.Of(tt.key, sibling.FenceSuffix)
 		if got != tt.want || ok != (tt.want != "") {
-			t.Errorf("Sibling(%q) = %q, %v; want %q", tt.key, got, ok, tt.want)
+			t.Errorf("Of(%q) = %q, %v; want %q", tt.key, got, ok, tt.want)
 		}
 	}
 }
