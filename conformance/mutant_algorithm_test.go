@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -179,7 +180,7 @@ func (h *mutableHold) keep() time.Duration {
 func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.Context) error) error {
 	open := false
 	for {
-		bound := driver.Bound(ctx, attemptTimeout)
+		bound := bounded.New(ctx, attemptTimeout)
 		err := send(bound)
 		bound.Stop()
 		if err == nil {
@@ -286,7 +287,7 @@ func (h *mutableHold) cleanUp() {
 	}
 	work := func(closing context.Context) {
 		for delay := 10 * time.Millisecond; ; delay *= 2 {
-			bound := driver.Bound(context.Background(), attemptTimeout)
+			bound := bounded.New(context.Background(), attemptTimeout)
 			_, err := h.eval(bound, h.alg.release, h.ttl)
 			bound.Stop()
 			if errors.Is(err, driver.ErrClosed) || closing.Err() != nil || h.alg.cleanUpOnce || delay > 10*time.Second {

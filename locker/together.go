@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/internal/gather"
 )
 
 // together calls f for 0 to n-1, all at the same time, and returns when all have returned. Their
@@ -15,7 +15,7 @@ func together(ctx context.Context, n int, f func(ctx context.Context, i int)) {
 		f(ctx, 0)
 		return
 	}
-	gathering := driver.NewGathering(n)
+	gathering := gather.NewGroup(n)
 	ends := make([]end, n)
 	var all sync.WaitGroup
 	for i := range n {

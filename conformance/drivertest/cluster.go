@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -150,7 +151,7 @@ func silentNodeAmongCalls(t *caseT) {
 	t.OK(silent.Freeze(), "freeze a node")
 	parents := []context.Context{t.Ctx, context.Background()}
 	t.Promptly("the calls to all nodes", t.begin(len(keys), func(i int) {
-		ctx := driver.Bound(parents[i/calls], 10*time.Second)
+		ctx := bounded.New(parents[i/calls], 10*time.Second)
 		defer ctx.Stop()
 		err := count(ctx, keys[i], 3)
 		if there := t.Server.Cluster.NodeForKey(keys[i]) == silent; (err != nil) != there {
@@ -178,7 +179,7 @@ func silentNodeDelaysNoOther(t *caseT) {
 		for range 100 {
 			key := t.keyAt(silent, true)
 			calls.Go(func() {
-				bound := driver.Bound(ctx, time.Second) // the client learns of the silence
+				bound := bounded.New(ctx, time.Second) // the client learns of the silence
 				_ = send(bound, drv, key)
 				bound.Stop()
 				_ = send(ctx, drv, key)
@@ -187,7 +188,7 @@ func silentNodeDelaysNoOther(t *caseT) {
 	}
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
 		for name, send := range ways {
-			bound := driver.Bound(context.Background(), t.Limit)
+			bound := bounded.New(context.Background(), t.Limit)
 			t.OK(send(bound, drv, t.keyAt(silent, false)), "%s to another node", name)
 			bound.Stop()
 		}
@@ -244,7 +245,7 @@ func successorIsFound(t *caseT) {
 	})
 	for name, send := range ways {
 		t.Eventually(name+" reaches it", func() bool {
-			ctx := driver.Bound(t.Ctx, 10*time.Second)
+			ctx := bounded.New(t.Ctx, 10*time.Second)
 			defer ctx.Stop()
 			return send(ctx, drivers[name], t.keyAt(master, true)) == nil
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -51,12 +52,12 @@ var outcomeCases = []testCase{
 	},
 	{
 		name: "a bounded context returns soon", on: suite.OnlyMemory,
-		why: "strategies bound each send by driver.Bound, over parents that can end and over those that cannot",
+		why: "strategies bound each send by bounded.New, over parents that can end and over those that cannot",
 		run: func(t *caseT) {
 			for _, parent := range []context.Context{t.Ctx, context.Background()} {
 				endedContextReturns(t, context.DeadlineExceeded, soon, soon+latency,
 					func(*caseT, <-chan struct{}) (context.Context, func()) {
-						bound := driver.Bound(parent, soon)
+						bound := bounded.New(parent, soon)
 						return bound, bound.Stop
 					})
 			}
@@ -123,7 +124,7 @@ var endings = map[error]func(t *caseT, hit <-chan struct{}) (context.Context, fu
 		return ctx, cancel
 	},
 	context.DeadlineExceeded: func(*caseT, <-chan struct{}) (context.Context, func()) {
-		b := driver.Bound(context.Background(), soon)
+		b := bounded.New(context.Background(), soon)
 		return b, b.Stop
 	},
 }
@@ -217,7 +218,7 @@ func doneContextSendsNothing(t *caseT) {
 	cancel()
 	past, cancelPast := context.WithDeadline(t.Ctx, time.Now().Add(-time.Hour))
 	defer cancelPast()
-	bound := driver.Bound(context.Background(), -time.Second)
+	bound := bounded.New(context.Background(), -time.Second)
 	defer bound.Stop()
 	for what, ctx := range map[string]context.Context{"cancelled": cancelled, "past": past, "bounded": bound} {
 		for _, c := range commands {
@@ -250,7 +251,7 @@ func refusedConnectionIsReported(t *caseT) {
 		t.Eventually(c.name+" reports that nobody listens", func() bool {
 			for what, ctx := range map[string]func() (context.Context, func()){
 				"a deadline": func() (context.Context, func()) {
-					b := driver.Bound(context.WithoutCancel(t.Ctx), 300*time.Millisecond)
+					b := bounded.New(context.WithoutCancel(t.Ctx), 300*time.Millisecond)
 					return b, b.Stop
 				},
 				"a cancel": func() (context.Context, func()) {
@@ -456,7 +457,7 @@ func hopelessDeadlineSlowsNobody(t *caseT) {
 	many() // connects
 	before := many()
 	for _, parent := range []context.Context{t.Ctx, context.Background()} {
-		bound := driver.Bound(parent, link/20)
+		bound := bounded.New(parent, link/20)
 		_, err := drv.Eval(bound, countScript, []string{t.Key()}, nil)
 		bound.Stop()
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -75,7 +76,7 @@ var shardPublishScript = script(`return redis.call('SPUBLISH', ARGV[1], '')`)
 // publish lets a script publish by SPUBLISH, and returns the number of receivers; -1 if it fails.
 func (s *shardedSubscription) publish() int64 {
 	if s.master != nil {
-		ctx := driver.Bound(s.t.Ctx, time.Second)
+		ctx := bounded.New(s.t.Ctx, time.Second)
 		// as a waiter does: a client learns of a new master by it
 		_, _ = s.drv.Eval(ctx, countScript, []string{s.key}, nil)
 		ctx.Stop()
@@ -84,7 +85,7 @@ func (s *shardedSubscription) publish() int64 {
 		}
 		return -1
 	}
-	ctx := driver.Bound(s.t.Ctx, 10*time.Second)
+	ctx := bounded.New(s.t.Ctx, 10*time.Second)
 	defer ctx.Stop()
 	reply, err := s.drv.Eval(ctx, shardPublishScript, []string{s.key}, []string{s.channel})
 	if err != nil {

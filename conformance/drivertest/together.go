@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -379,7 +380,7 @@ func unsentCallsAreNeverSent(t *caseT) {
 			if !t.inFakeTime() {
 				return parent, func() {}
 			}
-			bound := driver.Bound(parent, patience(i))
+			bound := bounded.New(parent, patience(i))
 			return bound, bound.Stop
 		})
 		t.Eventually("all callers have begun", func() bool { return begun.Load() == calls })
@@ -423,7 +424,7 @@ func silentConnectionsDelayFew(t *caseT) {
 	began := time.Now()
 	all := t.begin(callers, func(i int) {
 		for n := 0; !over.Load(); n++ {
-			ctx, start := driver.Bound(t.Ctx, patience), time.Now()
+			ctx, start := bounded.New(t.Ctx, patience), time.Now()
 			err := commandOf(i).send(ctx, drv, keys[i])
 			ctx.Stop()
 			switch took := time.Since(start); {

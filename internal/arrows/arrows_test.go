@@ -20,9 +20,20 @@ const (
 
 // Packages of ours linked together.
 const (
-	shared = "internal/acquisition internal/callchain internal/lockerrors "                                                  // with locker/lease
-	below  = "locker/driver locker/lease locker/locktrace locker/internal/text internal/argument internal/sibling " + shared // with locker
-	locks  = "locker " + below
+	// shared is what locker and locker/lease share.
+	shared = "internal/acquisition internal/callchain internal/lockerrors "
+
+	// below is what locker is made with.
+	below = "locker/driver locker/lease locker/locktrace locker/internal/gather locker/internal/text " +
+		"internal/argument internal/sibling " + shared
+
+	locks = "locker " + below
+
+	// strategy is what strategies are made with.
+	strategy = locks + "internal/bounded "
+
+	// kit is what adapters are made with.
+	kit = "locker/driver locker/driver/adapter locker/internal/gather internal/bounded "
 )
 
 // arrow lists the packages that a program may link through its imports; the standard library is
@@ -36,7 +47,7 @@ type arrow struct {
 
 var arrows = []arrow{
 	{"locker/driver", "", "", "a strategy, and whoever handles its errors, takes on the contract and nothing else"},
-	{"locker/driver/adapter", "locker/driver", "", "an adapter takes on the contract and the toolkit, and nothing else"},
+	{"locker/driver/adapter", kit, "", "an adapter takes on the contract and the toolkit, and nothing else"},
 	{"locker/locktrace", "", "", "callbacks for events bring nothing with them"},
 	{
 		"locker/lease", "locker/driver locker/locktrace locker/internal/... " + shared, "",
@@ -45,13 +56,13 @@ var arrows = []arrow{
 	{"locker", below + "locker/internal/...", "", "code that is given a Locker gets no dependency with it"},
 	{"locker/lockertest", locks, "", "a unit test with the double needs neither a client nor a server"},
 	{"locker/named", locks, "", "locks by name work over any Locker, and know none of the programs that ask for them"},
-	{"strategies/reentrant", locks + "strategies/internal/... strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
-	{"strategies/keylock", locks + "strategies/keylock/...", "", "whoever writes a strategy takes on no client"},
-	{"strategies/redlock", locks, "", "a quorum composes over any Locker, so it knows no strategy and no client"},
-	{"strategies/rwhash", locks + "strategies/internal/... strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
-	{"strategies/semaphore", locks + "strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
-	{"strategies/single", locks + "strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
-	{"strategies/watchdog", locks, "", "it renews over any Locker, so it does not know that there is a Redis"},
+	{"strategies/reentrant", strategy + "strategies/internal/... strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
+	{"strategies/keylock", strategy + "strategies/keylock/...", "", "whoever writes a strategy takes on no client"},
+	{"strategies/redlock", strategy, "", "a quorum composes over any Locker, so it knows no strategy and no client"},
+	{"strategies/rwhash", strategy + "strategies/internal/... strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
+	{"strategies/semaphore", strategy + "strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
+	{"strategies/single", strategy + "strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
+	{"strategies/watchdog", strategy, "", "it renews over any Locker, so it does not know that there is a Redis"},
 	{"middleware/handover", locks, "", "it hands over over any Locker, by public API alone: it knows neither how one waits nor what is at the server"},
 	{"middleware/retry", locks, backoff, "waiting takes backoff policies and nothing more"},
 	{"leader", locks, backoff, "an election is held over any Locker, so it knows no strategy and no client"},
@@ -66,11 +77,11 @@ var arrows = []arrow{
 	},
 	{
 		"locker providers/goredis middleware/logging middleware/metrics middleware/tracing",
-		below + "locker/driver/adapter middleware/internal/...", goredis + " " + otel,
+		below + kit + "middleware/internal/...", goredis + " " + otel,
 		"a program that is observed links the exporters that it chose, and no other",
 	},
 	{
-		".", locks + "middleware/handover middleware/retry strategies/keylock/... strategies/single strategies/watchdog", backoff,
+		".", strategy + "middleware/handover middleware/retry strategies/keylock/... strategies/single strategies/watchdog", backoff,
 		"the usual chain leaves the client to the program, and telemetry out",
 	},
 	{
@@ -92,12 +103,12 @@ func init() {
 	for provider, client := range map[string]string{"goredis": goredis, "redigo": redigo, "rueidis": rueidis, "valkey": valkey} {
 		arrows = append(arrows,
 			arrow{
-				"locker providers/" + provider, below + "locker/driver/adapter", client,
+				"locker providers/" + provider, below + kit, client,
 				"a program links the client that it chose, and no other",
 			},
 			arrow{
-				"providers/" + provider, "locker/driver locker/driver/adapter", client,
-				"an adapter can become a module of its own: it knows no strategy and nothing internal",
+				"providers/" + provider, kit, client,
+				"an adapter can become a module of its own: it knows no strategy",
 			})
 	}
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // deadlines are the functions with the time until a deadline as their second argument.
-var deadlines = []string{"context.WithTimeout", "context.WithTimeoutCause", "driver.Bound"}
+var deadlines = []string{"context.WithTimeout", "context.WithTimeoutCause", "bounded.New"}
 
 // allowed begins a comment with a reason. The comment excepts its line and the line below, or the
 // whole file if it is above the package clause.

@@ -31,7 +31,7 @@ func TestRules(t *testing.T) {
 		"_ = Request{TTL: brief}":                                      "a TTL below 30s",
 		"_ = Request{TTL: 30 * time.Second}":                           "",
 		"_ = Request{TTL: time.Minute / 3}":                            "a TTL below 30s",
-		"driver.Bound(ctx, time.Second)":                               "a deadline below 10s",
+		"bounded.New(ctx, time.Second)":                                "a deadline below 10s",
 		"_ = Request{TTL: 0}":                                          "",
 		"_ = Request{TTL: ttl}":                                        "",
 		"context.WithTimeout(ctx, brief/2)":                            "a deadline below 10s",

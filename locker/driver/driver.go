@@ -11,8 +11,8 @@ import (
 // A call sends its command at most once, whatever the client's settings are. It returns soon after
 // ctx ends; a command in flight then may still be executed.
 //
-// Strategies often pass contexts of [Bound]; an adapter may use [Cancellable] to choose a cheaper
-// path.
+// Strategies often pass contexts that can end at their deadline only; an adapter may use
+// [Cancellable] to choose a cheaper path.
 type Driver interface {
 	// SetNX sends SET key value NX PX ttl. set is true if the reply is OK, and false if it is nil.
 	// ttl is in whole milliseconds, at least one.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -52,7 +53,7 @@ func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 					if name == "Subscribe" {
 						continue
 					}
-					ctx := driver.Bound(t.Context(), patience)
+					ctx := bounded.New(t.Context(), patience)
 					err := operation(ctx, drv)
 					ctx.Stop()
 					if !errors.Is(err, redis.ErrClosed) || !errors.Is(err, driver.ErrNotSent) || driver.Transient(err) != transient {

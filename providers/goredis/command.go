@@ -181,7 +181,7 @@ func (d *goredisDriver) clientClosed() bool {
 // stoppable returns a context under ctx, and a function to end it before.
 func stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok && !driver.Cancellable(ctx) {
-		// over a driver.Bounded, WithCancel costs a goroutine
+		// over a bounded.Context, WithCancel costs a goroutine
 		return context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	}
 	return context.WithCancel(ctx)

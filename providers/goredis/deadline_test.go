@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -89,8 +90,8 @@ func TestWhereTheCallRuns(t *testing.T) {
 	t.Cleanup(cancel)
 	contexts := map[string]context.Context{
 		"background": context.Background(),
-		"bounded":    driver.Bound(context.Background(), time.Hour),
-		"cancelable": driver.Bound(cancelable, time.Hour),
+		"bounded":    bounded.New(context.Background(), time.Hour),
+		"cancelable": bounded.New(cancelable, time.Hour),
 	}
 	for clientName, c := range setups {
 		for ctxName, ctx := range contexts {

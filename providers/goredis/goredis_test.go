@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -69,7 +70,7 @@ func TestTheClientStaysTheUsers(t *testing.T) {
 	ctx := context.WithValue(context.Background(), key{}, "value")
 	cancelable, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, ctx := range []context.Context{ctx, cancelable, driver.Bound(ctx, time.Hour), driver.Bound(cancelable, time.Hour)} {
+	for _, ctx := range []context.Context{ctx, cancelable, bounded.New(ctx, time.Hour), bounded.New(cancelable, time.Hour)} {
 		locker.Must(drv.SetNX(ctx, "k", "v", time.Minute))
 	}
 	if seen != 4 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -116,7 +117,7 @@ func TestPoolInUse(t *testing.T) {
 	t.Parallel()
 	shortly := func() (context.Context, func()) {
 		//realtime:ok the pool is in use all the time
-		b := driver.Bound(context.Background(), 10*time.Millisecond)
+		b := bounded.New(context.Background(), 10*time.Millisecond)
 		return b, b.Stop
 	}
 	unbounded := func() (context.Context, func()) { return context.Background(), func() {} }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // confirm answers SUBSCRIBE and UNSUBSCRIBE.
@@ -43,7 +43,7 @@ func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
 		synctest.Wait()
 		started := time.Now()
 		for i, channel := range []string{"stuck", "waits for it", "too"} {
-			ctx := driver.Bound(context.Background(), patience)
+			ctx := bounded.New(context.Background(), patience)
 			_, err := drv.Subscribe(ctx, channel)
 			ctx.Stop()
 			if took, want := time.Since(started), time.Duration(i+1)*patience; took != want || !errors.Is(err, context.DeadlineExceeded) {
@@ -124,7 +124,7 @@ func TestLateConnectionIsClosed(t *testing.T) {
 			return dial(context.Background(), network, addr)
 		}
 		drv := newDriver(t, redis.NewClient(opts))
-		ctx := driver.Bound(context.Background(), patience)
+		ctx := bounded.New(context.Background(), patience)
 		defer ctx.Stop()
 		if _, err := drv.Subscribe(ctx, "c"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Subscribe: %v, want DeadlineExceeded", err)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // recorder is a connection that records the time of its closing.
@@ -66,7 +66,7 @@ func TestDeadlineCloserLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, start := new(deadlineCloser), time.Now()
-		ctx := driver.Bound(context.Background(), time.Minute)
+		ctx := bounded.New(context.Background(), time.Minute)
 		conn := recorder{at: make(chan time.Duration, 1), t0: start}
 		s.watch(ctx, conn)
 		time.AfterFunc(lookEvery+1, ctx.Stop)

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -70,8 +71,8 @@ func open(t testing.TB, pool redigo.Pool) driver.Driver {
 }
 
 // bound is a context with a deadline alone, stopped at the end of the test.
-func bound(t *testing.T, parent context.Context, d time.Duration) *driver.Bounded {
-	ctx := driver.Bound(parent, d)
+func bound(t *testing.T, parent context.Context, d time.Duration) *bounded.Context {
+	ctx := bounded.New(parent, d)
 	t.Cleanup(ctx.Stop)
 	return ctx
 }

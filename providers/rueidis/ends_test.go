@@ -11,6 +11,7 @@ import (
 
 	redis "github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
@@ -81,7 +82,7 @@ func TestDeadConnection(t *testing.T) {
 			began := time.Now()
 			later, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
-			bounded := driver.Bound(context.Background(), patience)
+			bounded := bounded.New(context.Background(), patience)
 			defer bounded.Stop()
 			for _, ctx := range []context.Context{bounded, later} {
 				for i, err := range workers(ctx, drv, 64, 2, "lost") {

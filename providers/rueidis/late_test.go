@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
@@ -26,7 +27,7 @@ func TestLoneCallerIsNotPipelined(t *testing.T) { //nolint:paralleltest // see a
 		drv := dial(t, single(m.Net.Dial, p.Addr()))
 		before := pipelining()
 		for range 100 { // it is careful at first
-			ctx := driver.Bound(context.Background(), forever)
+			ctx := bounded.New(context.Background(), forever)
 			locker.Must(drv.SetNX(ctx, "k", "v", time.Minute))
 			locker.Must(drv.Eval(ctx, compare, []string{"k"}, []string{"v"}))
 			ctx.Stop()
@@ -70,7 +71,7 @@ func TestNotSentWhileConnecting(t *testing.T) {
 					synctest.Wait()
 					var err error
 					for range 2 { // the first may find the cut connection
-						ctx := driver.Bound(parent(t), patience)
+						ctx := bounded.New(parent(t), patience)
 						err = operations[i](ctx, drv, "k")
 						ctx.Stop()
 						if errors.Is(err, context.DeadlineExceeded) {

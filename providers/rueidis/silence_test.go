@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
@@ -39,7 +40,7 @@ func TestUrgentPassesAcquires(t *testing.T) {
 		}
 		synctest.Wait()
 		acquire := func() {
-			ctx := driver.Bound(context.Background(), 50*time.Millisecond)
+			ctx := bounded.New(context.Background(), 50*time.Millisecond)
 			defer ctx.Stop()
 			if _, err := drv.SetNX(ctx, "acquire", "v", time.Minute); !errors.Is(err, driver.ErrNotSent) {
 				t.Errorf("an acquire behind others: %v, want ErrNotSent", err)
@@ -47,7 +48,7 @@ func TestUrgentPassesAcquires(t *testing.T) {
 		}
 		acquire()
 		for i := range 20 {
-			urgent := &driver.Bounded{Urgent: true}
+			urgent := &bounded.Context{IsUrgent: true}
 			began := time.Now()
 			urgent.Start(context.Background(), began.Add(patience))
 			if _, err := drv.SetNX(urgent, fmt.Sprint("urgent", i), "v", time.Minute); err != nil || time.Since(began) != 0 {
@@ -79,7 +80,7 @@ func TestMoreCallsThanAConnectionTakes(t *testing.T) {
 				parent = context.Background()
 			}
 			go func() {
-				ctx := driver.Bound(parent, patience)
+				ctx := bounded.New(parent, patience)
 				defer ctx.Stop()
 				_, err := drv.SetNX(ctx, "k", "v", time.Minute)
 				errs <- err

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -18,7 +19,7 @@ func each(t *testing.T, d time.Duration, f func(context.Context)) {
 	f(timed)
 	cancel()
 	for _, parent := range []context.Context{context.Background(), t.Context()} {
-		bound := driver.Bound(parent, d)
+		bound := bounded.New(parent, d)
 		f(bound)
 		bound.Stop()
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -38,15 +38,15 @@ func TestCensusFindsWhatIsLeft(t *testing.T) {
 			return acquire(t, locker.Must(watchdog.New(watchdog.Config{}))(lockertest.New()))
 		}, []string{"locker.(*lockState).watch", "watchdog.(*scheduler).arm"}},
 		{"a bound", func(*testing.T) func() {
-			b := driver.Bound(context.Background(), time.Hour)
+			b := bounded.New(context.Background(), time.Hour)
 			b.Done()
 			return b.Stop
-		}, []string{"driver.(*Bounded).Done"}},
+		}, []string{"bounded.(*Context).Done"}},
 		{"a context", func(t *testing.T) func() {
-			b := driver.Bound(t.Context(), time.Hour)
+			b := bounded.New(t.Context(), time.Hour)
 			b.Done()
 			return b.Stop
-		}, []string{"driver.(*Bounded).Done"}},
+		}, []string{"bounded.(*Context).Done"}},
 		{"what is not ours", func(*testing.T) func() {
 			//realtime:ok the timer is what is looked for
 			timer := time.AfterFunc(time.Hour, func() {})

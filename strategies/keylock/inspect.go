@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -26,7 +27,7 @@ func (l *Locker) inspect(
 	if err != nil {
 		return state, reply, err
 	}
-	bound := driver.Bound(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
+	bound := bounded.New(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
 	defer bound.Stop()
 	keys := []string{key, counterKey(key)}
 	if l.spec.Queue {

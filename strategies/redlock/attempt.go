@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -126,7 +127,7 @@ func (a *quorumAttempt) start(caller context.Context) {
 	if driver.Cancellable(caller) {
 		ctx, a.stop = context.WithTimeout(a.ctx, a.req.TTL)
 	} else { // stop is not called before the nodes have answered
-		bound := driver.Bound(a.ctx, a.req.TTL)
+		bound := bounded.New(a.ctx, a.req.TTL)
 		ctx, a.stop = bound, bound.Stop
 	}
 	a.needsBusy = answering(a.nodes, a.attemptTimeout()) < a.quorum

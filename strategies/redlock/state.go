@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
@@ -139,7 +139,7 @@ func (s *quorumState) untilDeadline() (ctx context.Context, stop func()) {
 	if deadline.IsZero() {
 		return ctx, func() {}
 	}
-	bound := driver.Bound(ctx, time.Until(deadline))
+	bound := bounded.New(ctx, time.Until(deadline))
 	return bound, bound.Stop
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -99,7 +99,7 @@ func renew(l *watchedLease) error {
 	if l.fails > 0 {
 		wait = retryMin << (l.fails - 1)
 	}
-	ctx := driver.Bound(context.Background(), min(wait, l.lock.TTL()/3))
+	ctx := bounded.New(context.Background(), min(wait, l.lock.TTL()/3))
 	defer ctx.Stop()
 	return l.lock.Renew(ctx)
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Deadlines close to each other share a channel. It is closed after the deadline, at most grain
@@ -52,7 +52,7 @@ func TestExpiriesShare(t *testing.T) {
 
 // until returns a context that ends at its deadline alone.
 func until(deadline time.Time) context.Context {
-	b := new(driver.Bounded)
+	b := new(bounded.Context)
 	b.Start(context.Background(), deadline)
 	return b
 }
@@ -64,7 +64,7 @@ func TestExpiriesLeaveAlone(t *testing.T) {
 	now := time.Now()
 	cancellable, cancel := context.WithDeadline(t.Context(), now.Add(time.Hour))
 	defer cancel()
-	bounded := driver.Bound(cancellable, time.Minute)
+	bounded := bounded.New(cancellable, time.Minute)
 	defer bounded.Stop()
 	for name, ctx := range map[string]context.Context{
 		"cancellable": cancellable, "bounded": bounded, "near": until(now.Add(time.Second)), "endless": context.Background(),

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 )
 
 const (
@@ -20,8 +20,8 @@ const (
 // flight is one round trip. The Pipeline's mutex guards it.
 type flight struct {
 	began    time.Time
-	slow     bool            // it counts no longer
-	ctx      *driver.Bounded // for Send; nil: a caller's
+	slow     bool             // it counts no longer
+	ctx      *bounded.Context // for Send; nil: a caller's
 	commands []*Command
 	waiting  int  // callers that have not left
 	sent     bool // a command whose caller has left may have been sent
@@ -101,10 +101,10 @@ func (p *Pipeline) fill(f *flight) bool {
 	if f.waiting == 0 {
 		return false
 	}
-	f.ctx = new(driver.Bounded)
+	f.ctx = new(bounded.Context)
 	latest := time.Time{}
 	for _, c := range f.commands {
-		f.ctx.Urgent = f.ctx.Urgent || c.urgent
+		f.ctx.IsUrgent = f.ctx.IsUrgent || c.urgent
 		deadline, ok := c.ctx.Deadline()
 		if !ok {
 			deadline = f.began.Add(undated)
@@ -184,7 +184,7 @@ func (p *Pipeline) watch() {
 	p.watching = true
 }
 
-// findSlow begins a flight for each slow one, and for commands of a Gathering.
+// findSlow begins a flight for each slow one, and for commands of a group.
 func (p *Pipeline) findSlow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/internal/gather"
 )
 
 const (
@@ -79,7 +81,7 @@ func (p *Pipeline) do(ctx context.Context, c *Command) error {
 	}
 	began := time.Now()
 	c.alone[0] = c
-	switch call := driver.Gathered(ctx); {
+	switch call := gather.CallOf(ctx); {
 	case call.Waits():
 		p.gather(ctx, call, c)
 	case p.sendAlone(ctx, c, began):
@@ -176,9 +178,9 @@ func (p *Pipeline) enqueue(ctx context.Context, c *Command) {
 	p.watch()
 }
 
-// gather is enqueue for a command of call. It begins no flight before all calls of its Gathering
+// gather is enqueue for a command of call. It begins no flight before all calls of its group
 // have arrived, or findSlow runs.
-func (p *Pipeline) gather(ctx context.Context, call *driver.GatheredCall, c *Command) {
+func (p *Pipeline) gather(ctx context.Context, call *gather.Call, c *Command) {
 	p.mu.Lock()
 	p.push(ctx, c)
 	p.watch()
@@ -218,7 +220,7 @@ func (p *Pipeline) wait(ctx context.Context, c *Command, now time.Time) error {
 	select {
 	case <-c.done:
 		return nil
-	case <-driver.Cancelled(ctx):
+	case <-bounded.Cancelled(ctx):
 	case <-over.done(ctx):
 	}
 	sending, err := p.leave(c, Ended(ctx))

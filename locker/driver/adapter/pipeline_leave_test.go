@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
@@ -72,7 +73,7 @@ func TestLeavingWithTheParent(t *testing.T) {
 		parent, cancel := context.WithTimeout(t.Context(), tt.parent)
 		defer cancel()
 		time.AfterFunc(tt.cancelled, cancel)
-		ctx := driver.Bound(parent, tt.own)
+		ctx := bounded.New(parent, tt.own)
 		defer ctx.Stop()
 		_, err := d.Do(ctx, "PING")
 		check.Is(t, err, tt.want)

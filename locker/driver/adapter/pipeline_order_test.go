@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
+	"github.com/holdfast-go/holdfast/locker/internal/gather"
 )
 
 // Commands travel in order of arrival, but urgent ones before others. A flight over a reserved
@@ -160,7 +161,7 @@ func (p pipelines) Close() {
 	}
 }
 
-// gatheredCall is one call of a Gathering.
+// gatheredCall is one call of a group.
 type gatheredCall struct {
 	after    time.Duration // until it sends, or ends without sending
 	to       string        // the server; "": it sends nothing
@@ -211,7 +212,7 @@ func TestGathering(t *testing.T) {
 		}
 		defer servers.Close()
 		d := &adapter.Driver{Pipelines: servers}
-		g := driver.NewGathering(len(tt.calls))
+		g := gather.NewGroup(len(tt.calls))
 		var all sync.WaitGroup
 		for _, c := range tt.calls {
 			all.Go(func() {

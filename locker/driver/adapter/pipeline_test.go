@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
@@ -111,7 +112,7 @@ func calls(ctx context.Context, t *testing.T, d *adapter.Driver, n int) (wait fu
 // until is a context that ends at a deadline alone.
 func until(t *testing.T, d time.Duration, urgent bool) context.Context {
 	t.Helper()
-	b := &driver.Bounded{Urgent: urgent}
+	b := &bounded.Context{IsUrgent: urgent}
 	b.Start(context.Background(), time.Now().Add(d))
 	t.Cleanup(b.Stop)
 	return b

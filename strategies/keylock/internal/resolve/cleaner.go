@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -165,7 +166,7 @@ func (c *cleaner) try(r *residue, in *lane) {
 	late := time.AfterFunc(stall, func() { c.addStalled(in, 1) })
 	before := r.Sends.Mark()
 	// It ends a hold, or is the last chance to.
-	ctx := &driver.Bounded{Urgent: before.ledger.present > 0 || r.finalTries > 0}
+	ctx := &bounded.Context{IsUrgent: before.ledger.present > 0 || r.finalTries > 0}
 	ctx.Start(context.Background(), time.Now().Add(r.Timeout))
 	removed, err := r.Remove(ctx)
 	ctx.Stop()

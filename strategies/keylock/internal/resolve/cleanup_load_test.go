@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
@@ -39,7 +40,7 @@ func TestCleanUpPassesAcquires(t *testing.T) {
 			go func() {
 				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
 				for !stop.Load() {
-					ctx := driver.Bound(context.Background(), time.Second)
+					ctx := bounded.New(context.Background(), time.Second)
 					_ = send(ctx) // it may not get to it in time
 					ctx.Stop()
 				}

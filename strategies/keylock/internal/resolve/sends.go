@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -24,7 +25,7 @@ type Sends struct {
 	Timeout time.Duration
 	// Limit bounds the resending: no send begins later than this after the first. Zero: ctx alone.
 	Limit time.Duration
-	// Urgent marks the sends as urgent for the driver ([driver.Bounded.Urgent]).
+	// Urgent marks the sends as urgent for the driver ([driver.Urgent]).
 	Urgent bool
 	// Patience, if not nil, ends the resending; ctx then bounds each send alone. A command that
 	// could not be sent within its Timeout is then resent too.
@@ -151,7 +152,7 @@ func (s *Sends) send(ctx context.Context, send func(ctx context.Context) error) 
 	if s.Limit > 0 {
 		timeout = min(timeout, s.Limit-s.Last.Sub(s.First))
 	}
-	bound := &driver.Bounded{Urgent: s.Urgent} // the driver may keep it
+	bound := &bounded.Context{IsUrgent: s.Urgent} // the driver may keep it
 	bound.Start(ctx, s.Last.Add(timeout))
 	defer bound.Stop()
 	return send(bound)

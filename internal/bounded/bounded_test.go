@@ -1,4 +1,4 @@
-package driver_test
+package bounded_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -39,18 +40,18 @@ func wantEnd(ctx context.Context, t *testing.T, what string, want error) {
 	}
 }
 
-// A Bounded behaves the same over every parent that does not end first.
+// A Context behaves the same over every parent that does not end first.
 func TestBoundEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]func(t *testing.T) context.Context{
 		"endless":      endless,
 		"cancellable":  func(t *testing.T) context.Context { return t.Context() },
 		"dated later":  func(t *testing.T) context.Context { return dated{endless(t), time.Now().Add(time.Hour)} },
-		"bounded":      func(t *testing.T) context.Context { return stopped(t, driver.Bound(endless(t), time.Hour)) },
-		"bounded over": func(t *testing.T) context.Context { return stopped(t, driver.Bound(t.Context(), time.Hour)) },
+		"bounded":      func(t *testing.T) context.Context { return stopped(t, bounded.New(endless(t), time.Hour)) },
+		"bounded over": func(t *testing.T) context.Context { return stopped(t, bounded.New(t.Context(), time.Hour)) },
 	}, func(t *testing.T, parent func(t *testing.T) context.Context) {
 		start := time.Now()
-		b := driver.Bound(parent(t), 3*time.Second)
+		b := bounded.New(parent(t), 3*time.Second)
 		if d, ok := b.Deadline(); !ok || d.Sub(start) != 3*time.Second {
 			t.Errorf("Deadline %v, %v; want 3s from now", d, ok)
 		}
@@ -66,7 +67,7 @@ func TestBoundEndsAtItsDeadline(t *testing.T) {
 }
 
 // stopped returns b, and stops it when the test ends.
-func stopped(t *testing.T, b *driver.Bounded) *driver.Bounded {
+func stopped(t *testing.T, b *bounded.Context) *bounded.Context {
 	t.Cleanup(b.Stop)
 	return b
 }
@@ -77,12 +78,12 @@ func TestBoundTakesTheSoonerDeadline(t *testing.T) {
 		soon := start.Add(time.Second)
 		timer, cancel := context.WithDeadline(t.Context(), soon)
 		defer cancel()
-		outer := driver.Bound(endless(t), time.Second)
+		outer := bounded.New(endless(t), time.Second)
 		defer outer.Stop()
 		for name, parent := range map[string]context.Context{
 			"timer context": timer, "dated": dated{endless(t), soon}, "bounded": outer,
 		} {
-			b := stopped(t, driver.Bound(parent, time.Minute))
+			b := stopped(t, bounded.New(parent, time.Minute))
 			if d, _ := b.Deadline(); !d.Equal(soon) {
 				t.Errorf("over %s: Deadline in %v, want the parent's", name, d.Sub(start))
 			}
@@ -97,12 +98,12 @@ func TestBoundEndsWithItsParent(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		cause := errors.New("user went home")
 		parent, cancel := context.WithCancelCause(t.Context())
-		b := driver.Bound(parent, time.Minute)
+		b := bounded.New(parent, time.Minute)
 		defer b.Stop()
-		nested := driver.Bound(b, time.Second)
+		nested := bounded.New(b, time.Second)
 		defer nested.Stop()
 		if !driver.Cancellable(b) || !driver.Cancellable(nested) {
-			t.Error("a Bounded over a cancellable parent is not cancellable")
+			t.Error("a Context over a cancellable parent is not cancellable")
 		}
 		cancel(cause)
 		synctest.Wait()
@@ -112,7 +113,7 @@ func TestBoundEndsWithItsParent(t *testing.T) {
 				t.Errorf("%s: cause %v, want the parent's", what, got)
 			}
 		}
-		wantEnd(driver.Bound(parent, time.Minute), t, "made after the end", context.Canceled)
+		wantEnd(bounded.New(parent, time.Minute), t, "made after the end", context.Canceled)
 	})
 }
 
@@ -121,9 +122,9 @@ func TestBoundStop(t *testing.T) {
 	check.EachInFakeTime(t, map[string]func(*testing.T) context.Context{
 		"endless": endless, "cancellable": func(t *testing.T) context.Context { return t.Context() },
 	}, func(t *testing.T, parent func(*testing.T) context.Context) {
-		asked, unasked := driver.Bound(parent(t), time.Second), driver.Bound(parent(t), time.Second)
+		asked, unasked := bounded.New(parent(t), time.Second), bounded.New(parent(t), time.Second)
 		done := asked.Done()
-		for _, b := range []*driver.Bounded{asked, unasked} {
+		for _, b := range []*bounded.Context{asked, unasked} {
 			b.Stop()
 			b.Stop()
 		}
@@ -142,11 +143,11 @@ func TestBoundStop(t *testing.T) {
 // Once Err returns an error, Done is closed.
 func TestBoundErrMeansDone(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
-		wantEnd(driver.Bound(endless(t), -time.Second), t, "bounded by a negative time", context.DeadlineExceeded)
-		if !check.Closed(driver.Bound(endless(t), -time.Second).Done()) {
+		wantEnd(bounded.New(endless(t), -time.Second), t, "bounded by a negative time", context.DeadlineExceeded)
+		if !check.Closed(bounded.New(endless(t), -time.Second).Done()) {
 			t.Error("bounded by a negative time: Done is open at first")
 		}
-		b := driver.Bound(endless(t), time.Second)
+		b := bounded.New(endless(t), time.Second)
 		done := b.Done()
 		timer := time.NewTimer(time.Second) // after b's: at the same instant either may come first
 		<-timer.C
@@ -159,7 +160,7 @@ func TestBoundErrMeansDone(t *testing.T) {
 
 func TestBoundIsAParent(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
-		b := driver.Bound(endless(t), time.Second)
+		b := bounded.New(endless(t), time.Second)
 		if b.Value(key("k")) != "v" {
 			t.Error("a value of the parent is lost")
 		}
@@ -169,7 +170,7 @@ func TestBoundIsAParent(t *testing.T) {
 		wantEnd(child, t, "child", context.DeadlineExceeded)
 		b.Stop()
 
-		b = driver.Bound(endless(t), time.Second)
+		b = bounded.New(endless(t), time.Second)
 		child, cancel = context.WithCancel(b)
 		defer cancel()
 		b.Stop()
@@ -180,7 +181,7 @@ func TestBoundIsAParent(t *testing.T) {
 
 func TestCancellable(t *testing.T) {
 	t.Parallel()
-	bounded, boundedOver := driver.Bound(endless(t), time.Hour), driver.Bound(t.Context(), time.Hour)
+	bounded, boundedOver := bounded.New(endless(t), time.Hour), bounded.New(t.Context(), time.Hour)
 	defer bounded.Stop()
 	defer boundedOver.Stop()
 	for _, tt := range []struct {
@@ -203,19 +204,19 @@ func TestCancellable(t *testing.T) {
 
 func TestBoundAllocates(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
-	embedded := make([]driver.Bounded, 101) // AllocsPerRun runs once more than its argument
+	embedded := make([]bounded.Context, 101) // AllocsPerRun runs once more than its argument
 	for name, tt := range map[string]struct {
 		want float64
 		f    func()
 	}{
 		"Bound over a parent that cannot end": {1, func() {
-			b := driver.Bound(ctx, time.Second)
+			b := bounded.New(ctx, time.Second)
 			_ = b.Err()
 			b.Stop()
 		}},
 		"Bound over a parent that can end": {1, func() {
-			b := driver.Bound(t.Context(), time.Second)
-			_, _, _ = b.Err(), b.Value(key("k")), driver.Cancelled(b)
+			b := bounded.New(t.Context(), time.Second)
+			_, _, _ = b.Err(), b.Value(key("k")), bounded.Cancelled(b)
 			b.Stop()
 		}},
 		"Start of an embedded one": {0, func() {
@@ -234,26 +235,26 @@ func TestBoundAllocates(t *testing.T) {
 
 func TestCancelled(t *testing.T) {
 	t.Parallel()
-	over := stopped(t, driver.Bound(t.Context(), time.Hour))
+	over := stopped(t, bounded.New(t.Context(), time.Hour))
 	for name, tt := range map[string]struct {
 		ctx  context.Context
 		want <-chan struct{}
 	}{
 		"endless":                  {endless(t), nil},
 		"cancellable":              {t.Context(), t.Context().Done()},
-		"bounded over endless":     {stopped(t, driver.Bound(endless(t), time.Hour)), nil},
+		"bounded over endless":     {stopped(t, bounded.New(endless(t), time.Hour)), nil},
 		"bounded over cancellable": {over, t.Context().Done()},
-		"bounded over bounded":     {stopped(t, driver.Bound(over, time.Hour)), over.Done()},
+		"bounded over bounded":     {stopped(t, bounded.New(over, time.Hour)), over.Done()},
 	} {
-		check.Equal(t, name, driver.Cancelled(tt.ctx), tt.want)
+		check.Equal(t, name, bounded.Cancelled(tt.ctx), tt.want)
 	}
 }
 
-// A child of a Bounded over a cancellable parent ends with the parent, without a goroutine.
+// A child of a Context over a cancellable parent ends with the parent, without a goroutine.
 func TestBoundIsACheapParent(t *testing.T) {
 	check.InFakeTime(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(t.Context())
-		b := driver.Bound(parent, time.Hour)
+		b := bounded.New(parent, time.Hour)
 		defer b.Stop()
 		child, stop := context.WithCancel(b)
 		defer stop()
@@ -269,7 +270,7 @@ func TestBoundAtOnce(t *testing.T) {
 		if i%2 == 0 {
 			parent = t.Context()
 		}
-		b := driver.Bound(parent, time.Millisecond)
+		b := bounded.New(parent, time.Millisecond)
 		var wg sync.WaitGroup
 		for _, f := range []func(){b.Stop, func() { <-b.Done() }, func() { _ = b.Err() }, b.Stop, func() { <-b.Done() }} {
 			wg.Go(f)
@@ -302,11 +303,11 @@ func TestCancelledHasAnError(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		p := &parent{Context: t.Context(), done: make(chan struct{})}
-		b := driver.Bound(p, time.Hour)
+		b := bounded.New(p, time.Hour)
 		done := b.Done()
 		p.over.Store(true)
 		close(p.done)
-		<-driver.Cancelled(b)
+		<-bounded.Cancelled(b)
 		check.Is(t, b.Err(), context.Canceled)
 		<-done
 		b.Stop()

@@ -1,21 +1,24 @@
-package driver
+// Package bounded has the contexts by which strategies bound the calls of a driver, and pipelines
+// their flights.
+package bounded
 
 import (
 	"context"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Bounded is a context with a deadline, which may end earlier with its parent. It costs one
+// Context is a context with a deadline, which may end earlier with its parent. It costs one
 // allocation: Done makes the channel and the timer.
-type Bounded struct {
+type Context struct {
 	context.Context // the parent
 	deadline        time.Time
 
-	// Urgent marks a renewal, a release or a conversion. It does not queue behind acquires for a
-	// connection. Set it before the context is passed on.
-	Urgent bool
+	// IsUrgent is for [driver.Urgent]. Set it before the context is passed on.
+	IsUrgent bool
 
 	cancellable bool                  // the parent is
 	timed       atomic.Pointer[timed] // of a cancellable parent, once Done was called
@@ -32,17 +35,17 @@ type timed struct {
 	cancel context.CancelFunc
 }
 
-// Bound returns a context with ctx as parent and a deadline in d.
-func Bound(ctx context.Context, d time.Duration) *Bounded {
-	b := new(Bounded)
+// New returns a context with ctx as parent and a deadline in d.
+func New(ctx context.Context, d time.Duration) *Context {
+	b := new(Context)
 	b.Start(ctx, time.Now().Add(d))
 	return b
 }
 
-// Start initializes a zero Bounded in another struct: it ends with ctx or at the deadline. It must
+// Start initializes a zero Context in another struct: it ends with ctx or at the deadline. It must
 // be called once.
-func (b *Bounded) Start(ctx context.Context, deadline time.Time) {
-	b.Context, b.deadline, b.cancellable = ctx, deadline, Cancellable(ctx)
+func (b *Context) Start(ctx context.Context, deadline time.Time) {
+	b.Context, b.deadline, b.cancellable = ctx, deadline, driver.Cancellable(ctx)
 	if own, ok := ctx.Deadline(); ok && own.Before(b.deadline) {
 		b.deadline = own
 	}
@@ -50,7 +53,7 @@ func (b *Bounded) Start(ctx context.Context, deadline time.Time) {
 
 // Stop ends the context and frees its timer. It is for the end of the call: one in flight may not
 // notice it.
-func (b *Bounded) Stop() {
+func (b *Context) Stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t := b.timed.Load(); t != nil {
@@ -62,7 +65,7 @@ func (b *Bounded) Stop() {
 
 // check ends the context if its parent has ended or its deadline has passed, and returns its error.
 // The mutex is held.
-func (b *Bounded) check() error {
+func (b *Context) check() error {
 	if t := b.timed.Load(); t != nil {
 		if err := t.Err(); err != nil {
 			return err
@@ -81,7 +84,7 @@ func (b *Bounded) check() error {
 }
 
 // end ends the context with err, unless it has ended. The mutex is held.
-func (b *Bounded) end(err error) {
+func (b *Context) end(err error) {
 	if b.err != nil {
 		return
 	}
@@ -94,17 +97,23 @@ func (b *Bounded) end(err error) {
 	}
 }
 
-func (b *Bounded) expire() {
+func (b *Context) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.end(context.DeadlineExceeded)
 }
 
+// Cancellable is for [driver.Cancellable]: it reports whether the parent can end before the deadline.
+func (b *Context) Cancellable() bool { return b.cancellable }
+
+// Urgent is for [driver.Urgent].
+func (b *Context) Urgent() bool { return b.IsUrgent }
+
 // Deadline implements context.Context.
-func (b *Bounded) Deadline() (time.Time, bool) { return b.deadline, true }
+func (b *Context) Deadline() (time.Time, bool) { return b.deadline, true }
 
 // Done implements context.Context.
-func (b *Bounded) Done() <-chan struct{} {
+func (b *Context) Done() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	err := b.check()
@@ -130,52 +139,30 @@ func (b *Bounded) Done() <-chan struct{} {
 }
 
 // Err implements context.Context.
-func (b *Bounded) Err() error {
+func (b *Context) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.check()
 }
 
 // Value implements context.Context.
-func (b *Bounded) Value(key any) any {
+func (b *Context) Value(key any) any {
 	if t := b.timed.Load(); t != nil {
 		return t.Value(key)
 	}
 	return b.Context.Value(key)
 }
 
-// Cancellable reports whether ctx can end before its deadline, or at all if it has none. A
-// [Bounded] whose parent cannot end is not cancellable: under its deadline, an adapter may send the
-// command in the caller's goroutine.
-//
-// On go-redis with ContextTimeoutEnabled, acquire and release of a free lock then take 1.1 times as
-// long as the bare client's two commands, and 1.6 times under a cancellable context (measured in
-// turn, on two cores; BenchmarkCycle in bench does so through a lock).
-func Cancellable(ctx context.Context) bool {
-	switch c := ctx.(type) {
-	case *Bounded:
-		return c.cancellable
-	case interface{ Cancellable() bool }:
-		return c.Cancellable()
-	}
-	return ctx.Done() != nil
-}
-
 // Cancelled returns a channel, closed when ctx is cancelled and maybe also at its deadline; nil if
-// ctx is not [Cancellable]. To wait for it and for the deadline apart spares a [Bounded] the timer.
+// ctx is not [driver.Cancellable]. To wait for it and for the deadline apart spares a [Context] the
+// timer.
 func Cancelled(ctx context.Context) <-chan struct{} {
-	switch b, ok := ctx.(*Bounded); {
-	case !Cancellable(ctx):
+	switch b, ok := ctx.(*Context); {
+	case !driver.Cancellable(ctx):
 		return nil
 	case ok:
 		return b.Context.Done()
 	default:
 		return ctx.Done()
 	}
-}
-
-// Urgent reports whether ctx's call keeps or ends a hold ([Bounded.Urgent]).
-func Urgent(ctx context.Context) bool {
-	b, ok := ctx.(*Bounded)
-	return ok && b.Urgent
 }
