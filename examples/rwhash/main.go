@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -101,11 +102,14 @@ func wait(ctx context.Context, l locker.Locker, who string) (<-chan *locker.Lock
 	if err != nil {
 		return nil, err
 	}
-	waits, acquired := make(chan struct{}, 1), make(chan *locker.Lock, 1)
+	var first sync.Once
+	waits, acquired := make(chan struct{}), make(chan *locker.Lock, 1)
 	traced := locktrace.With(ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
-		if info.Subscribed && len(waits) == 0 {
-			fmt.Println(who, "waits")
-			waits <- struct{}{}
+		if info.Subscribed {
+			first.Do(func() {
+				fmt.Println(who, "waits")
+				close(waits)
+			})
 		}
 	}})
 	go func() {

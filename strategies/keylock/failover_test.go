@@ -33,7 +33,7 @@ func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) { //nolint:tparallel // o
 	for _, link := range []struct {
 		name  string
 		delay time.Duration
-	}{{"loopback", 0}, {"link of 2 ms", 2 * time.Millisecond}} {
+	}{{"loopback", 0}, {"link of 100 ms", 100 * time.Millisecond}} {
 		for _, replicas := range []int{0, 1} {
 			lost := 0
 			unproved := func() bool { return replicas == 0 && link.delay > 0 && lost == 0 } // a busy machine kills late
