@@ -1,0 +1,121 @@
+package interop
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/interop/install"
+	"github.com/holdfast-go/holdfast/interop/peer"
+)
+
+// kind is a library with a set of options.
+type kind struct {
+	name     string // the kind's argument of its peer
+	library  string // as in the table
+	version  string
+	pinned   string // the file with the version
+	language string // of package install; "" is Go
+	prefix   string // ours, single.Config.Prefix
+	key      string // theirs, as their documentation names it
+	wakes    waking
+	// attempts is how often it tries before it sleeps. Default: 1.
+	attempts int
+	// renewsItself: there is no call for a renewal.
+	renewsItself bool
+	// steals: a late renewal or release changes the key of the next holder.
+	steals bool
+}
+
+// waking is how a library waits for a lock of ours.
+type waking string
+
+const (
+	polls  waking = "polls"
+	tracks waking = "sees our DEL"
+	sleeps waking = "sleeps until its timeout"
+	never  waking = "does not wait"
+)
+
+// Times of the peers. Leases are ended by PEXPIRE or DEL, so no TTL passes.
+const (
+	ttl  = 10 * time.Minute
+	long = 10 * time.Minute // longer than peer.Patience: who gets in was woken or polls
+	// short is the wait of a peer that sleeps until it ends.
+	short = 10 * time.Second
+)
+
+// kinds are the libraries whose locks and those of strategies/single are the same key.
+var kinds = []kind{
+	{
+		name: "redsync", library: "redsync", version: "4.18.1", pinned: "go.mod",
+		key: "the name", wakes: polls,
+	},
+	{
+		name: "redislock", library: "bsm/redislock", version: "0.9.4", pinned: "go.mod",
+		key: "the key of `Obtain`", wakes: polls,
+	},
+	{
+		name: "rueidislock", library: "rueidislock, `KeyMajority: 1`", version: "1.0.79", pinned: "go.mod",
+		prefix: "rueidislock:0:", key: "`rueidislock:0:` + name", wakes: tracks, renewsItself: true,
+	},
+	{
+		name: "redis-py", library: "redis-py `Lock`", version: "8.1.0", pinned: "python/requirements.txt", language: "python",
+		key: "the name", wakes: polls,
+	},
+	{
+		name: "python-redis-lock", library: "python-redis-lock", version: "4.0.1", pinned: "python/requirements.txt", language: "python",
+		prefix: "lock:", key: "`lock:` + name", wakes: sleeps,
+	},
+	{
+		name: "redlock-4", library: "redlock (Node)", version: "4.2.0", pinned: "node/package.json", language: "node",
+		key: "each resource", wakes: polls,
+	},
+	{
+		name: "redlock-5", library: "redlock (Node)", version: "5.0.0-beta.2", pinned: "node/package.json", language: "node",
+		key: "each resource", wakes: polls,
+	},
+	{
+		name: "spring-spin", library: "Spring Integration, `SPIN_LOCK`", version: "7.1.0", pinned: "java/pom.xml", language: "java",
+		prefix: "registryKey:", key: "`registryKey:` + lock key", wakes: polls,
+	},
+	{
+		name: "spring-pubsub", library: "Spring Integration, `PUB_SUB_LOCK`", version: "7.1.0", pinned: "java/pom.xml", language: "java",
+		prefix: "registryKey:", key: "`registryKey:` + lock key", wakes: sleeps,
+		attempts: 2, // before and after it subscribes
+	},
+	{
+		name: "shedlock", library: "ShedLock, redis-spring", version: "7.10.1", pinned: "java/pom.xml", language: "java",
+		prefix: "job-lock:default:", key: "`job-lock:` + environment + `:` + name", wakes: never, steals: true,
+	},
+	{
+		name: "shedlock-safe", library: "ShedLock, `safeUpdate(true)`", version: "7.10.1", pinned: "java/pom.xml", language: "java",
+		prefix: "job-lock:default:", key: "`job-lock:` + environment + `:` + name", wakes: never,
+	},
+}
+
+// wait is how long the kind is told to wait for a lock of ours.
+func (k kind) wait() time.Duration {
+	if k.wakes == sleeps {
+		return short
+	}
+	return long
+}
+
+// start starts a peer of the kind.
+func (k kind) start(tb testing.TB, addr string) *peer.Process {
+	tb.Helper()
+	if k.language == "" {
+		return startGo(tb, k.name, addr, "")
+	}
+	return peer.Start(tb, install.Need(tb, k.language).With(k.name, addr))
+}
+
+// startGo starts a peer in Go: this executable.
+func startGo(tb testing.TB, kind, addr, prefix string) *peer.Process {
+	tb.Helper()
+	self, err := os.Executable()
+	check.Must(tb, err)
+	return peer.Start(tb, peer.Command{Args: []string{self, kind, addr, prefix}, Env: []string{goPeer + "=1"}})
+}

@@ -1,0 +1,155 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/interop/peer"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// pair is a peer and a Locker of ours at a server of their own.
+type pair struct {
+	kind
+	client clients.Client
+	server *redistest.Server
+	theirs *peer.Process
+	ours   locker.Locker
+}
+
+func newPair(t *testing.T, k kind, c clients.Client) *pair {
+	t.Helper()
+	server := redistest.Start(t, redistest.Options{})
+	return &pair{kind: k, client: c, server: server, theirs: k.start(t, server.Addr()), ours: newOurs(t, c, server, k.prefix)}
+}
+
+// newOurs is the usual chain, with a prefix.
+func newOurs(t *testing.T, c clients.Client, server *redistest.Server, prefix string) locker.Locker {
+	t.Helper()
+	drv := c.Open(t, server.Addr())
+	strategy := locker.Must(single.New(drv, single.Config{Prefix: prefix}))
+	return locker.Must(holdfast.Wrap(strategy, holdfast.Config{}))
+}
+
+// try makes one attempt of ours. It returns nil if another library holds the lock.
+func (p *pair) try(t *testing.T, name string) *locker.Lock {
+	t.Helper()
+	lock, err := p.ours.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, NoWait: true})
+	if err == nil {
+		return lock
+	}
+	refused, ok := errors.AsType[*locker.ContentionError](err)
+	if !ok || !errors.Is(err, locker.ErrNotAcquired) {
+		t.Fatalf("acquire of a lock of another library: %v", err)
+	}
+	// One in 16 values of hexadecimal digits begins like a token of ours.
+	value, _ := p.command(t, "GET", name).(string)
+	looksLikeOurs := len(value) >= lease.TokenLen && lease.IsToken(value[:lease.TokenLen])
+	check.Equal(t, "the refusal is Foreign", refused.Foreign, !looksLikeOurs)
+	return nil
+}
+
+// hold acquires a free lock of ours.
+func (p *pair) hold(t *testing.T, name string) *locker.Lock {
+	t.Helper()
+	lock := p.try(t, name)
+	if lock == nil {
+		t.Fatalf("%q is not free", name)
+	}
+	return lock
+}
+
+// await waits for a lock in the background. It returns when that waits.
+func (p *pair) await(t *testing.T, name string) <-chan result {
+	t.Helper()
+	waits, got := make(chan struct{}, 1), make(chan result, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	ctx = locktrace.With(ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
+		select {
+		case waits <- struct{}{}:
+		default:
+		}
+	}})
+	go func() {
+		defer cancel()
+		lock, err := p.ours.Acquire(ctx, locker.Request{Name: name, TTL: ttl})
+		got <- result{lock, err, time.Now()}
+	}()
+	select {
+	case <-waits:
+	case r := <-got:
+		t.Fatalf("an acquire of a held lock did not wait: %v", r.err)
+	}
+	return got
+}
+
+// result is what an acquire returned, and when.
+type result struct {
+	lock *locker.Lock
+	err  error
+	at   time.Time
+}
+
+// tell sends the peer a command, and checks the outcome.
+func tell(t *testing.T, p *peer.Process, want peer.Outcome, words ...any) {
+	t.Helper()
+	if a := p.Do(words...); a.Outcome != want {
+		t.Fatalf("%v: %s %s, want %s", words, a.Outcome, a.Text, want)
+	}
+}
+
+// acquire has a peer acquire a lock, without waiting.
+func acquire(t *testing.T, p *peer.Process, want peer.Outcome, name string) {
+	t.Helper()
+	tell(t, p, want, "acquire", name, ttl.Milliseconds(), 0)
+}
+
+// sendAcquire has the peer wait for a held lock. It returns when the peer has been refused.
+func (p *pair) sendAcquire(t *testing.T, name string) {
+	t.Helper()
+	refused := p.monitor(t, name)
+	p.theirs.Send("acquire", name, ttl.Milliseconds(), p.wait().Milliseconds())
+	for range max(p.attempts, 1) {
+		refused()
+	}
+}
+
+// monitor returns a function that waits until the server has executed an attempt at the lock: any
+// command with its key but GET, which none of a script is.
+func (p *pair) monitor(t *testing.T, name string) (await func()) {
+	t.Helper()
+	conn, err := p.server.Dial(t.Context())
+	check.Must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	check.Must(t, conn.SetDeadline(time.Now().Add(peer.Patience)))
+	_, err = conn.Do("MONITOR")
+	check.Must(t, err)
+	return func() {
+		t.Helper()
+		for {
+			v, err := conn.Receive()
+			check.Must(t, err)
+			line, _ := v.Any().(string)
+			attempt := !strings.Contains(line, `"GET"`) && !strings.Contains(line, " lua] ")
+			if attempt && strings.Contains(line, `"`+p.prefix+name+`"`) {
+				return
+			}
+		}
+	}
+}
+
+// command sends a command about the lock's key to the server.
+func (p *pair) command(t *testing.T, verb, name string, more ...any) any {
+	t.Helper()
+	return p.server.MustCommand(t, append([]any{verb, p.prefix + name}, more...)...)
+}

@@ -1,0 +1,181 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/interop/peer"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// Each trap is a way in which a library ends or ignores a lock of ours, and what avoids it.
+func TestTraps(t *testing.T) {
+	t.Parallel()
+	effort.NeedFull(t)
+	type trap struct {
+		kind kind
+		test func(*testing.T, *pair)
+	}
+	redisson := kind{name: "redisson", language: "java"}
+	majority := kindNamed("rueidislock")
+	majority.name = "rueidislock-majority"
+	check.Each(t, map[string]trap{
+		"redislock, a token of one character":     {kindNamed("redislock"), testShortToken},
+		"redis-py, no timeout":                    {kindNamed("redis-py"), testNoTimeout},
+		"python-redis-lock, reset_all":            {kindNamed("python-redis-lock"), testReset},
+		"python-redis-lock, its list is pushed":   {kindNamed("python-redis-lock"), testPushed},
+		"PUB_SUB_LOCK, its channel is published":  {kindNamed("spring-pubsub"), testPublished},
+		"rueidislock, a majority without key 0":   {majority, testMajority},
+		"rueidislock, a majority against redlock": {majority, testMajorityOfOurs},
+		"Redisson, another type":                  {redisson, testAnotherType},
+	}, func(t *testing.T, tt trap) {
+		tt.test(t, newPair(t, tt.kind, clients.All[0]))
+	})
+}
+
+const trapped = "trapped"
+
+// redislock compares the stored value with its token up to the token's length.
+func testShortToken(t *testing.T, p *pair) {
+	t.Helper()
+	lock := p.hold(t, trapped)
+	value, _ := p.command(t, "GET", trapped).(string)
+	tell(t, p.theirs, peer.OK, "acquire", trapped, ttl.Milliseconds(), 0, value[:1])
+	check.Is(t, lock.Release(t.Context()), locker.ErrLost)
+	tell(t, p.theirs, peer.OK, "release", trapped)
+	lock = p.hold(t, trapped)
+	tell(t, p.theirs, peer.No, "acquire", trapped, ttl.Milliseconds(), 0, "a token of some length")
+	check.OK(t, lock.Release(t.Context()))
+}
+
+// By default the key of redis-py has no end, and stays when its holder dies.
+func testNoTimeout(t *testing.T, p *pair) {
+	t.Helper()
+	tell(t, p.theirs, peer.OK, "acquire", trapped, 0, 0)
+	p.theirs.Kill()
+	check.Equal(t, "PTTL", p.command(t, "PTTL", trapped), any(int64(-1)))
+	if p.try(t, trapped) != nil {
+		t.Fatal("both hold")
+	}
+	state, err := locker.Break(t.Context(), p.ours, trapped)
+	check.Must(t, err)
+	check.Equal(t, "the lock that Break ended was held", state.Held, true)
+	check.OK(t, p.hold(t, trapped).Release(t.Context()))
+}
+
+// reset_all deletes every key that begins with "lock:".
+func testReset(t *testing.T, p *pair) {
+	t.Helper()
+	lock := p.hold(t, trapped)
+	tell(t, p.theirs, peer.OK, "reset")
+	check.Is(t, lock.Release(t.Context()), locker.ErrLost)
+}
+
+// python-redis-lock is woken by a list.
+func testPushed(t *testing.T, p *pair) {
+	t.Helper()
+	lock := p.sleeper(t)
+	check.OK(t, lock.Release(t.Context()))
+	p.server.MustCommand(t, "LPUSH", "lock-signal:"+trapped, 1)
+	p.woken(t)
+}
+
+// PUB_SUB_LOCK is woken by a channel.
+func testPublished(t *testing.T, p *pair) {
+	t.Helper()
+	acquire(t, p.theirs, peer.OK, "another") // the server then knows the script: one command is one attempt
+	lock := p.sleeper(t)
+	check.OK(t, lock.Release(t.Context()))
+	key := p.prefix + trapped
+	p.server.MustCommand(t, "PUBLISH", "registryKey-channel:"+key, key)
+	p.woken(t)
+}
+
+// sleeper has the peer wait for our lock for longer than peer.Patience.
+func (p *pair) sleeper(t *testing.T) *locker.Lock {
+	t.Helper()
+	lock := p.hold(t, trapped)
+	p.wakes = polls // its wait is long
+	p.sendAcquire(t, trapped)
+	return lock
+}
+
+func (p *pair) woken(t *testing.T) {
+	t.Helper()
+	a := p.theirs.Answer()
+	check.Equal(t, "their acquire after the wake-up "+a.Text, a.Outcome, peer.OK)
+}
+
+// Two of the three keys of rueidislock are a majority. Without key 0, which ours is, both hold.
+func testMajority(t *testing.T, p *pair) {
+	t.Helper()
+	p.acquireAll(t)
+	if p.try(t, trapped) != nil {
+		t.Error("both hold")
+	}
+	p.command(t, "DEL", trapped)
+	lock := p.hold(t, trapped)
+	tell(t, p.theirs, peer.OK, "release", trapped) // it was held
+	check.OK(t, lock.Release(t.Context()))
+}
+
+// acquireAll has rueidislock acquire all three keys: the third one, after its acquire has returned.
+func (p *pair) acquireAll(t *testing.T) {
+	t.Helper()
+	acquire(t, p.theirs, peer.OK, trapped)
+	check.Eventually(t, "rueidislock has its third key", func() bool {
+		return p.server.MustCommand(t, "EXISTS", "rueidislock:2:"+trapped) == any(int64(1))
+	})
+}
+
+// A quorum of three locks of ours excludes the majority of rueidislock, also without key 0.
+func testMajorityOfOurs(t *testing.T, p *pair) {
+	t.Helper()
+	prefixes := []string{"rueidislock:0:", "rueidislock:1:", "rueidislock:2:"}
+	drv := p.client.Open(t, p.server.Addr())
+	var nodes []locker.Locker
+	for _, prefix := range prefixes {
+		nodes = append(nodes, locker.Must(single.New(drv, single.Config{Prefix: prefix})))
+	}
+	quorum := locker.Must(redlock.New(nodes, redlock.Config{}))
+	ours := locker.Must(holdfast.Wrap(quorum, holdfast.Config{}))
+	req := locker.Request{Name: trapped, TTL: ttl, NoWait: true}
+
+	lock := locker.Must(ours.Acquire(t.Context(), req))
+	p.server.MustCommand(t, "DEL", prefixes[0]+trapped)
+	acquire(t, p.theirs, peer.No, trapped)
+	check.OK(t, lock.Release(t.Context()))
+
+	p.acquireAll(t)
+	p.server.MustCommand(t, "DEL", prefixes[0]+trapped)
+	check.Is(t, check.ErrOf(ours.Acquire(t.Context(), req)), locker.ErrNotAcquired)
+	tell(t, p.theirs, peer.OK, "release", trapped)
+}
+
+// Redisson keeps a hash: the one refuses the other's key by WRONGTYPE, and nobody waits.
+func testAnotherType(t *testing.T, p *pair) {
+	t.Helper()
+	lock := p.hold(t, trapped)
+	a := p.theirs.Do("acquire", trapped, ttl.Milliseconds(), long.Milliseconds())
+	check.Equal(t, "their acquire", a.Outcome, peer.Error)
+	check.Contains(t, "their error", a.Text, "WRONGTYPE")
+	check.OK(t, lock.Release(t.Context()))
+
+	acquire(t, p.theirs, peer.OK, trapped)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+	defer cancel()
+	_, err := p.ours.Acquire(ctx, locker.Request{Name: trapped, TTL: ttl})
+	check.Equal(t, "our error is a refusal", errors.Is(err, locker.ErrNotAcquired), false)
+	if err == nil {
+		t.Fatal("both hold")
+	}
+	t.Logf("our error: %v", err)
+	tell(t, p.theirs, peer.OK, "release", trapped)
+}
