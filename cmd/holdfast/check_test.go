@@ -37,7 +37,7 @@ func runCheck(t *testing.T, env []string, args ...string) (found map[string]find
 func TestFindingIsOneLine(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	check.OK(t, problem("strategy single", "", "%s", "one\ntwo").print(&b, false, 0))
+	check.OK(t, problem("strategy single", "", "%s", "one\ntwo").print(&b, false, 0)) //nolint:forbidigo // not the print of Go
 	check.Equal(t, "finding", b.String(), "problem  strategy single: one; two\n")
 }
 

@@ -181,9 +181,9 @@ func TestBoundIsAParent(t *testing.T) {
 
 func TestCancellable(t *testing.T) {
 	t.Parallel()
-	bounded, boundedOver := bounded.New(endless(t), time.Hour), bounded.New(t.Context(), time.Hour)
-	defer bounded.Stop()
-	defer boundedOver.Stop()
+	short, shortOver := bounded.New(endless(t), time.Hour), bounded.New(t.Context(), time.Hour)
+	defer short.Stop()
+	defer shortOver.Stop()
 	for _, tt := range []struct {
 		name string
 		ctx  context.Context
@@ -192,9 +192,9 @@ func TestCancellable(t *testing.T) {
 		{"endless", endless(t), false},
 		{"cancellable", t.Context(), true},
 		{"dated", dated{endless(t), time.Now()}, false},
-		{"bounded over endless", bounded, false},
-		{"bounded over cancellable", boundedOver, true},
-		{"a value over bounded", context.WithValue(bounded, key("k"), 1), true}, // its parent is hidden
+		{"bounded over endless", short, false},
+		{"bounded over cancellable", shortOver, true},
+		{"a value over bounded", context.WithValue(short, key("k"), 1), true}, // its parent is hidden
 	} {
 		if got := driver.Cancellable(tt.ctx); got != tt.want {
 			t.Errorf("Cancellable of %s: %v, want %v", tt.name, got, tt.want)

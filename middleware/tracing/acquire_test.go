@@ -25,7 +25,7 @@ import (
 )
 
 // Each outcome is recorded on the span.
-func TestOutcomes(t *testing.T) {
+func TestOutcomes(t *testing.T) { //nolint:tparallel // bubble does
 	t.Parallel()
 	hold := func(l *lockertest.Locker) {
 		l.Hold(locker.Request{Name: "job", Owner: "w7", Note: "nightly", TTL: time.Hour})

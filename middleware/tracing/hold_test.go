@@ -23,7 +23,7 @@ import (
 )
 
 // The span of a hold records how the hold ended.
-func TestHolds(t *testing.T) {
+func TestHolds(t *testing.T) { //nolint:tparallel // bubble does
 	t.Parallel()
 	const exclusive = "lock.fence=1 lock.mode=exclusive lock.name=job "
 	const lost, wasLost = "error.type=lost " + exclusive + "lock.ttl=30 outcome=lost renewals=0", `Error: holdfast: lock "job" was lost: `
@@ -145,7 +145,7 @@ func TestParents(t *testing.T) {
 }
 
 // A renewal by the watchdog is an event, wherever the watchdog is in the chain.
-func TestWatchdogRenewals(t *testing.T) {
+func TestWatchdogRenewals(t *testing.T) { //nolint:tparallel // bubble does
 	t.Parallel()
 	for name, outside := range map[string]bool{"watchdog outside": true, "watchdog inside": false} {
 		t.Run(name, func(t *testing.T) {

@@ -82,9 +82,9 @@ func TestDeadConnection(t *testing.T) {
 			began := time.Now()
 			later, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
-			bounded := bounded.New(context.Background(), patience)
-			defer bounded.Stop()
-			for _, ctx := range []context.Context{bounded, later} {
+			soon := bounded.New(context.Background(), patience)
+			defer soon.Stop()
+			for _, ctx := range []context.Context{soon, later} {
 				for i, err := range workers(ctx, drv, 64, 2, "lost") {
 					if err != nil {
 						t.Errorf("call %d: %v", i, err)

@@ -3,6 +3,7 @@ package keylock
 import (
 	_ "embed"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -54,8 +55,8 @@ var (
 //
 // delivery is the driver.Delivery to the waiter.
 func Lua(script string) string {
-	for i := len(parts) - 1; i >= 0; i-- {
-		if p := parts[i]; p.calls.MatchString(script) {
+	for _, p := range slices.Backward(parts) {
+		if p.calls.MatchString(script) {
 			script = p.lua + script
 		}
 	}

@@ -38,7 +38,7 @@ func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, 
 	if len(left) > 0 && fromReleased(left) && req.Mode == locker.Exclusive && !h.awaitLeftovers(left, minGrace) {
 		return nil, locker.ErrNotHeld // nothing was sent
 	}
-	ctx, acquisition := acquisition.Begin(ctx)
+	ctx, a := acquisition.Begin(ctx)
 	var lock *locker.Lock
 	err := errStalled
 	if mayAsk() {
@@ -47,7 +47,7 @@ func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, 
 	if mayHaveRefused(left, err) && h.awaitLeftovers(left, req.TTL) && ctx.Err() == nil && mayAsk() {
 		lock, err = s.node.acquire(ctx, *req, h.attemptTimeout()) // the leftovers have ended
 	}
-	return newNodeLock(h, s, req, lock, acquisition, err)
+	return newNodeLock(h, s, req, lock, a, err)
 }
 
 // record records the lock p granted by a node, or its error. joined reports whether p belongs to

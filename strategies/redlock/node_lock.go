@@ -37,7 +37,7 @@ type nodeLock struct {
 // newNodeLock makes the nodeLock from the answer of the slot's node to req. A missing or ended
 // lock, or one of another mode, is a failure of the node.
 func newNodeLock(
-	h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, acquisition *acquisition.Acquisition, err error,
+	h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, a *acquisition.Acquisition, err error,
 ) (*nodeLock, error) {
 	switch {
 	case err != nil:
@@ -47,7 +47,7 @@ func newNodeLock(
 	}
 	p := &nodeLock{
 		of: h, slot: s, lock: lock, fence: lock.Fence(),
-		resumed: !req.Resume.IsZero(), mode: req.Mode, note: req.Note, acquisition: acquisition,
+		resumed: !req.Resume.IsZero(), mode: req.Mode, note: req.Note, acquisition: a,
 	}
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		p.Lease = inner

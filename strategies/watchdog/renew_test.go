@@ -36,7 +36,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // Each renewal is sent within the jitter before a third of the lease is over.
-func TestRenewsAtAThirdOfTheLease(t *testing.T) {
+func TestRenewsAtAThirdOfTheLease(t *testing.T) { //nolint:tparallel // inMemory does
 	t.Parallel()
 	for _, jitter := range []float64{0, 0.01, 0.5} {
 		for _, ttl := range []time.Duration{15 * time.Millisecond, time.Second, ttl, time.Hour} {
@@ -85,7 +85,7 @@ func TestReleaseFreesMemory(t *testing.T) {
 }
 
 // The name is free one TTL after the watching ended, and the Lock reports the reason.
-func TestLimits(t *testing.T) {
+func TestLimits(t *testing.T) { //nolint:tparallel // inMemory does
 	t.Parallel()
 	tests := map[string]struct {
 		cfg      watchdog.Config

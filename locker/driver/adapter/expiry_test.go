@@ -64,10 +64,10 @@ func TestExpiriesLeaveAlone(t *testing.T) {
 	now := time.Now()
 	cancellable, cancel := context.WithDeadline(t.Context(), now.Add(time.Hour))
 	defer cancel()
-	bounded := bounded.New(cancellable, time.Minute)
-	defer bounded.Stop()
+	short := bounded.New(cancellable, time.Minute)
+	defer short.Stop()
 	for name, ctx := range map[string]context.Context{
-		"cancellable": cancellable, "bounded": bounded, "near": until(now.Add(time.Second)), "endless": context.Background(),
+		"cancellable": cancellable, "bounded": short, "near": until(now.Add(time.Second)), "endless": context.Background(),
 	} {
 		if got := e.share(ctx, now); got != ctx {
 			t.Errorf("%s: got another context", name)

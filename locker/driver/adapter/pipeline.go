@@ -133,7 +133,7 @@ func (e *otherEndError) Error() string { return "not the caller's context ended:
 
 // sendAlone sends c in this goroutine, if it may, and reports whether it has.
 func (p *Pipeline) sendAlone(ctx context.Context, c *Command, now time.Time) bool {
-	if _, bounded := ctx.Deadline(); !bounded && !driver.Cancellable(ctx) {
+	if _, ends := ctx.Deadline(); !ends && !driver.Cancellable(ctx) {
 		// Its caller waits for a connection as long as the client's options say, and never leaves.
 		p.client.Send(ctx, c.alone[:])
 		return true
