@@ -128,14 +128,16 @@ func (s *Spec) kept(value string) bool {
 		value[lease.TokenLen:] != reservedPrefix
 }
 
-// foreign reports whether a stored value was written by another library.
+// foreign reports whether a stored value was written by another library. A value of ours is a
+// token, and what a strategy or reservedPrefix sets apart from it: 32 hexadecimal digits are not.
 func (s *Spec) foreign(value string) bool {
 	id, kept := strings.CutPrefix(value, reservedPrefix)
 	switch {
 	case !s.Queue || s.ParseValue == nil:
 		return false
 	case len(id) >= lease.TokenLen:
-		return !lease.IsToken(id[:lease.TokenLen])
+		token, rest := id[:lease.TokenLen], id[lease.TokenLen:]
+		return !lease.IsToken(token) || rest != "" && !strings.Contains("| "+reservedPrefix, rest[:1])
 	default:
 		return !kept || id != ""
 	}

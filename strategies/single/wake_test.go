@@ -64,6 +64,31 @@ func TestReservationIsOurs(t *testing.T) {
 	})
 }
 
+// A refusal says whether another library holds the lock: waiters poll it then.
+func TestForeignValues(t *testing.T) {
+	token := lease.NewToken()
+	type test struct {
+		value   string
+		foreign bool
+	}
+	eachRun(t, single.Config{}, map[string]test{
+		"a token":                          {value: token},
+		"a token, an owner and a note":     {value: token + "|a|b"},
+		"a value kept by a release":        {value: "~" + token + "|a|b"},
+		"a reservation for a group":        {value: "~"},
+		"a reservation for a waiter":       {value: "~" + token + "~"},
+		"16 bytes in base64":               {value: "AAAAAAAAAAAAAAAAAAAAAA==", foreign: true},
+		"hexadecimal digits":               {value: "0123456789abcdef0123456789abcdef", foreign: true},
+		"digits, a token's last character": {value: "0123456789abcdef01234f6789abcdef", foreign: true},
+		"less than a token":                {value: "x", foreign: true},
+		"less than a token, kept":          {value: "~x", foreign: true},
+	}, func(t *testing.T, b bench, tt test) {
+		check.Must(t, b.m.Set(name, tt.value))
+		b.m.SetTTL(name, time.Minute)
+		check.Equal(t, "Foreign", b.refused(t, t.Context(), locker.Request{NoWait: true}).Foreign, tt.foreign)
+	})
+}
+
 // Inspect counts each waiting process once, until its place expires; if nobody has a place, it
 // counts all waiters without one as one.
 func TestInspectCountsWaiters(t *testing.T) {
