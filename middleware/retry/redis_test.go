@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/internal/contend"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -72,31 +72,7 @@ func TestOverRedis(t *testing.T) {
 // Competing processes: one holds at a time, and all get their turns.
 func TestProcessesOverRedis(t *testing.T) {
 	overRedis(t, func(t *testing.T, _ *memredis.Server, process func(retry.Config) locker.Locker) {
-		const processes, workers, rounds = 3, 8, 4
-		var wg sync.WaitGroup
-		inside, turns, last := 0, 0, int64(0)
-		for range processes {
-			l := process(retry.Config{})
-			for range workers {
-				wg.Go(func() {
-					for range rounds {
-						err := locker.Do(t.Context(), l, locker.Request{Name: name, Fenced: true}, func(_ context.Context, lock *locker.Lock) error {
-							if inside++; inside != 1 || lock.Fence() <= last {
-								t.Errorf("%d are inside, fence %d after %d", inside, lock.Fence(), last)
-							}
-							last = lock.Fence()
-							elapse(10 * ms)
-							turns++
-							inside--
-							return nil
-						})
-						check.OK(t, err)
-					}
-				})
-			}
-		}
-		wg.Wait()
-		same(t, "turns", turns, processes*workers*rounds)
+		contend.Processes(t, name, func() locker.Locker { return process(retry.Config{}) })
 	})
 }
 
