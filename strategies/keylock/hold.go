@@ -65,7 +65,7 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	case op.Kind == lease.OpNote && spec.Note:
 		return lease.Result{Deadline: h.until()}, h.setNote(ctx, op.Note)
 	case op.Kind == lease.OpUndo:
-		_, err := h.end(ctx, h.Token(), op)
+		_, err := h.end(ctx, h.Token(), op, h.releaseTimeout())
 		return lease.Result{}, err
 	case op.Kind == lease.OpRaiseFence && h.fenced():
 		return h.raiseFence(ctx, op.Fence)

@@ -3,6 +3,7 @@ package keylock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -119,17 +120,23 @@ func (h *keyHold) sendChange(ctx context.Context) error {
 	return call.shortfall()
 }
 
-// releaseValues releases the hold. While a change of its note or a send of its acquire is in flight,
-// the hold may have one of several values: releaseValues releases each.
+// releaseValues releases the hold. While a change of its note or a send of its acquire is unanswered,
+// the hold may have one of several values: releaseValues releases each, in one releaseTimeout. If a
+// release is not answered, the others go on in the background.
 func (h *keyHold) releaseValues(ctx context.Context, op lease.Op) (lease.Result, error) {
+	limit, began := h.releaseTimeout(), time.Now()
+	if ctx.Err() != nil {
+		limit = min(limit, h.timeout)
+	}
 	first := h.Token()
-	result, err := h.end(ctx, first, op)
+	result, err := h.end(ctx, first, op, limit)
 	for _, value := range h.otherValues(first) {
-		more, errMore := h.end(ctx, value, op)
-		switch {
-		case errMore == nil && (err == nil || errors.Is(err, locker.ErrLost)):
-			result, err = more, nil
-		case errMore != nil && !errors.Is(errMore, locker.ErrLost):
+		if err != nil && !errors.Is(err, locker.ErrLost) {
+			h.cleanUpKnown(value, op)
+			continue
+		}
+		more, errMore := h.end(ctx, value, op, max(limit-time.Since(began), time.Millisecond))
+		if !errors.Is(errMore, locker.ErrLost) {
 			result, err = more, errMore
 		}
 	}

@@ -21,14 +21,16 @@ func (h *keyHold) undoOp() lease.Op {
 	return lease.Op{Kind: lease.OpRelease}
 }
 
-// end ends the hold with that value. The end of ctx stops the resending. It stops neither the first
-// send nor the wait for its reply.
-func (h *keyHold) end(ctx context.Context, value string, op lease.Op) (result lease.Result, err error) {
+// releaseTimeout returns the maximum time for which a release waits.
+func (h *keyHold) releaseTimeout() time.Duration { return cmp.Or(h.l.cfg.ReleaseTimeout, 2*h.timeout) }
+
+// end ends the hold with that value, within limit. The end of ctx stops the resending. It stops
+// neither the first send nor the wait for its reply.
+func (h *keyHold) end(ctx context.Context, value string, op lease.Op, limit time.Duration) (result lease.Result, err error) {
 	call := h.endCall(value, op)
-	call.Patience, call.Limit = ctx, cmp.Or(h.l.cfg.ReleaseTimeout, 2*h.timeout)
+	call.Patience, call.Limit = ctx, limit
 	deadline, mark := h.until(), h.unanswered.Mark()
 	err = call.Resolve(uncancelled(ctx), call.send)
-	op.Waiter, op.ForWaiter, op.WaiterLeft = "", false, false // its process has tried meanwhile
 	if err == nil {
 		result, err = h.released(call.reply)
 	}
@@ -102,6 +104,7 @@ func (h *keyHold) cleanUpKnown(value string, op lease.Op) {
 
 // cleanUp ends, in the background, a possible hold. sends may still create it.
 func (h *keyHold) cleanUp(sends *resolve.Unanswered, value string, op lease.Op) {
+	op.Waiter, op.ForWaiter, op.WaiterLeft = "", false, false // its process has tried meanwhile
 	call := h.endCall(value, op)
 	resolve.CleanUp(h.l.drv, resolve.Residue{
 		Sends: sends, Until: h.openUntil, Timeout: h.timeout,

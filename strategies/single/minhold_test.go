@@ -3,6 +3,7 @@ package single_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -125,22 +126,30 @@ func TestReleaseTimeout(t *testing.T) {
 		{"long", 10 * time.Second, false, 10 * time.Second},
 		{"long, ctx ended", 10 * time.Second, true, 3 * time.Second},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			run(t, single.Config{ReleaseTimeout: tt.timeout}, func(t *testing.T, b bench) {
-				lock := b.acquire(t, locker.Request{TTL: time.Minute})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				if tt.ended {
-					cancel()
-				}
-				hang := fault{Hang: true}
-				b.drv.Then(hang, hang, hang, hang, hang)
-				start := time.Now()
-				only(t, lock.Release(ctx), locker.ErrUnknownOutcome, locker.ErrLost)
-				check.Within(t, "time of the release", time.Since(start), tt.want-10*time.Millisecond, tt.want)
-				b.wantFree(t, time.Minute-time.Since(start)-time.Second)
+		for when, noted := range map[string]bool{"": false, ", after an unanswered SetNote": true} {
+			t.Run(tt.name+when, func(t *testing.T) {
+				run(t, single.Config{ReleaseTimeout: tt.timeout}, func(t *testing.T, b bench) {
+					lock := b.acquire(t, locker.Request{TTL: time.Minute})
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					hang := fault{Hang: true}
+					if noted {
+						b.drv.Then(hang)
+						noting, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						check.Is(t, lock.SetNote(noting, "new"), locker.ErrUnknownOutcome)
+					}
+					if tt.ended {
+						cancel()
+					}
+					b.drv.Then(slices.Repeat([]fault{hang}, 10)...)
+					start := time.Now()
+					only(t, lock.Release(ctx), locker.ErrUnknownOutcome, locker.ErrLost)
+					check.Within(t, "time of the release", time.Since(start), tt.want-10*time.Millisecond, tt.want)
+					b.wantFree(t, time.Minute-time.Since(start)-2*time.Second)
+				})
 			})
-		})
+		}
 	}
 	for _, bad := range []time.Duration{-1, time.Microsecond} {
 		_, err := single.New(&faultdriver.Driver{}, single.Config{ReleaseTimeout: bad})
