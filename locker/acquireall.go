@@ -232,10 +232,9 @@ func endedDuring(end, err error) error {
 	return &OpError{op.Op, op.Name, fmt.Errorf("%w: %w", end, op.Err)}
 }
 
-// permanent reports whether another attempt would only repeat err.
-func permanent(err error) bool {
-	return errors.Is(err, driver.ErrPermanent) || driver.CodeOf(err) == "WRONGTYPE"
-}
+// permanent reports whether another attempt would only repeat err. middleware/retry gives up by the
+// same rule.
+func permanent(err error) bool { return !driver.Transient(err) }
 
 // acquireRest acquires the locks of reqs one after another. It ends with any lock in s. end is the
 // call's end, or zero.

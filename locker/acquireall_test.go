@@ -190,11 +190,13 @@ func TestAcquireAllOrNone(t *testing.T) {
 			defer cancel()
 			return lost(fmt.Errorf("%w: %w", refused, context.Canceled))(ctx, l, cancel, req)
 		}), "b", time.Second, "+a -a", errs{locker.ErrNotAcquired, context.Canceled}, errs{locker.ErrLost}, false},
-		"two refusals, no wait":        {once, tries(map[string]error{"a": refused, "c": refused}, nil), "a", 0, "+b -b", errs{refused}, nil, false},
-		"a refusal and an unknown":     {once, tries(map[string]error{"a": refused, "c": unknown}, nil), "c", 0, "+b -b", errs{unknown}, nil, false},
-		"a refusal and a permanent":    {once, tries(map[string]error{"a": refused, "c": permanent}, nil), "c", 0, "+b -b", errs{io.EOF}, nil, false},
-		"an unknown and a permanent":   {once, tries(map[string]error{"a": unknown, "c": permanent}, nil), "c", 0, "+b -b", errs{io.EOF, unknown}, nil, false},
-		"unknown, then another failed": {named("a", "b"), tries(map[string]error{"a": refused, "b": unknown}, io.EOF), "a", 0, "", errs{io.EOF, unknown}, nil, true},
+		"two refusals, no wait":         {once, tries(map[string]error{"a": refused, "c": refused}, nil), "a", 0, "+b -b", errs{refused}, nil, false},
+		"a refusal and an unknown":      {once, tries(map[string]error{"a": refused, "c": unknown}, nil), "c", 0, "+b -b", errs{unknown}, nil, false},
+		"a refusal and a permanent":     {once, tries(map[string]error{"a": refused, "c": permanent}, nil), "c", 0, "+b -b", errs{io.EOF}, nil, false},
+		"a refusal and an unsupported":  {once, tries(map[string]error{"a": refused, "c": errors.ErrUnsupported}, nil), "c", 0, "+b -b", errs{errors.ErrUnsupported}, nil, false},
+		"an unsupported, no wait for a": {named("a", "c"), tries(map[string]error{"a": refused, "c": errors.ErrUnsupported}, nil), "c", 0, "", errs{errors.ErrUnsupported}, nil, false},
+		"an unknown and a permanent":    {once, tries(map[string]error{"a": unknown, "c": permanent}, nil), "c", 0, "+b -b", errs{io.EOF, unknown}, nil, false},
+		"unknown, then another failed":  {named("a", "b"), tries(map[string]error{"a": refused, "b": unknown}, io.EOF), "a", 0, "", errs{io.EOF, unknown}, nil, true},
 		// A refusal of another name stays a refusal.
 		"unknown, then another refused": {named("a", "b"), tries(map[string]error{"a": refused, "b": unknown}, refused), "a", 0, "", errs{refused}, errs{unknown}, true},
 		"lost, not noticed by the next": {named("a", "b"), ofB(waiting(func(_ context.Context, l *journal, _ func(), _ locker.Request) error {
