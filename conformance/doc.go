@@ -42,9 +42,9 @@
 // reports. When it is over, no subscription, no connection and no key of a lock but its fence
 // counter may be left.
 //
-// lock_*.go has the contracts of a lock, and quorum*.go those of a quorum. *_tools.go has the
-// methods of caseT, and internal/suite those shared with drivertest. mutant_*_test.go runs the suite
-// on flawed algorithms, and names the cases that must fail on each.
+// quorum*.go has the contracts of a quorum, and each other file a subject of the contracts of a
+// lock. *_tools.go has the methods of caseT, and internal/suite those shared with drivertest.
+// mutant_*_test.go runs the suite on flawed algorithms, and names the cases that must fail on each.
 //
 // [docs/contracts.md]: https://github.com/holdfast-go/holdfast/blob/main/docs/contracts.md
 package conformance

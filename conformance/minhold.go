@@ -351,11 +351,11 @@ func quorumKeepsName(t *caseT) {
 func handleReleaseKeepsName(t *caseT) {
 	a, b := t.direct(), t.direct()
 	lock := t.acquire(a, locker.Request{Name: t.Key(), TTL: long, MinHold: long / 2})
-	t.OK(lock.Handle().Release(t.Ctx, b), "ReleaseHandle")
+	t.OK(lock.Handle().Release(t.Ctx, b), "Handle.Release")
 	if held := t.contended(b, locker.Request{Name: lock.Name()}); !held.Released || held.Left > long/2 {
 		t.Errorf("the refusal is %+v, want that the holder has released, and at most its MinHold", held)
 	}
-	t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew after ReleaseHandle")
-	t.Is(lock.Handle().Release(t.Ctx, b), locker.ErrNotHeld, "a second ReleaseHandle")
+	t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew after Handle.Release")
+	t.Is(lock.Handle().Release(t.Ctx, b), locker.ErrNotHeld, "a second Handle.Release")
 	t.contended(b, locker.Request{Name: lock.Name()})
 }

@@ -237,7 +237,7 @@ func lostLockGetsNoNote(t *caseT) {
 	if !t.setsNote(lock, "older") {
 		return
 	}
-	t.OK(lock.Handle().Release(t.Ctx, other), "ReleaseHandle")
+	t.OK(lock.Handle().Release(t.Ctx, other), "Handle.Release")
 	next := t.acquire(other, locker.Request{Name: lock.Name(), TTL: long, Owner: "next", Note: "new"})
 	t.Is(lock.SetNote(t.Ctx, "late"), locker.ErrLost, "SetNote of a lost lock")
 	t.lost(lock)

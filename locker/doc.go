@@ -22,8 +22,8 @@
 // # What is guaranteed
 //
 // A lock is a lease: it ends by itself, one TTL after it was last renewed, by the server's clock.
-// [Lock.Deadline] is the time, by the local clock and with a margin for drift, until which nobody
-// else can hold the lock. [Lock.Done] is closed at that time, or as soon as a loss is known, even
+// [Lock.Deadline] is the time, by the local clock and with a margin for drift, until which no
+// conflicting hold can exist. [Lock.Done] is closed at that time, or as soon as a loss is known, even
 // if no packet comes back. A loss is final: no later answer reopens a Lock.
 //
 // An error is precise. [ErrNotAcquired]: the last answer was "held by another", never an outage.
@@ -49,7 +49,7 @@
 //     MinHold in Left. [Inspect] returns a State with Held and 0 Holds.
 //   - Waiters acquire the lock when MinHold has passed. The release wakes the first one: it is
 //     refused and learns the time.
-//   - A Handle has the rest of MinHold when it was made. It counts from the resume.
+//   - A Handle records the time left of MinHold when it is made. That time counts from the resume.
 //   - An abandoned acquire does not leave the name taken.
 //
 // # What is not guaranteed

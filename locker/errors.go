@@ -154,7 +154,8 @@ func textOf(err error) string {
 // Unwrap returns Err.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// Is matches an internal error, by which a cause of a context is known to be about another operation.
+// Is reports whether target is an internal error of package lease. Use errors.As to find an
+// OpError.
 func (e *OpError) Is(target error) bool { return target == lockerrors.ErrOperation }
 
 // opError wraps err unless it is nil or wrapped already.

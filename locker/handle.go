@@ -14,7 +14,7 @@ import (
 const handleForm = "holdfast1."
 
 // Handle identifies a hold, so that another process can take it over ([Resume]). Whoever has it can
-// release the lock: only Encode returns the token, and no printing or logging shows it.
+// release the lock. Encode and Info return the token; printing and logging do not show it.
 type Handle struct {
 	facts lease.HoldInfo          // without the token
 	token *atomic.Pointer[string] // nil in the zero Handle; atomic pointers are not printed: see hidden

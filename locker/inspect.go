@@ -20,8 +20,8 @@ type State struct {
 	// Holds is the number of live holds. If it is 0 and Held is set, the holder has released the
 	// lock, and its Request.MinHold keeps the name taken for Left.
 	Holds int
-	// Left is the time until the lease ends unless renewed. Zero: it never ends, as foreign data
-	// may.
+	// Left is the time until the lease ends unless it is renewed. Zero: it never ends, or the time
+	// is unknown.
 	Left time.Duration
 	// Permits is the limit of a semaphore, and Free is how many of its permits are free. If
 	// Permits is 0, the strategy is not a semaphore.
@@ -31,12 +31,11 @@ type State struct {
 	// returns zero. In a quorum the token may be higher than the holder's, since a later node mints
 	// one too.
 	Fence int64
-	// Waiters is the number of processes with a place in the queue at the server. A process counts
-	// once, however many of its goroutines wait. Readers of rwhash, requests without
-	// middleware/retry, and waiters in a quorum have no place: if only such wait, Waiters is 1,
-	// whatever their number. A dead or cancelled waiter may count for 5 s after its last attempt,
-	// and longer in a long queue. Waiters is -1 if the server does not let the queue be read, and 0
-	// if the strategy has none.
+	// Waiters is the number of processes with a place in the queue at the server. It is 1 if only
+	// waiters without a place wait: readers of rwhash, requests without middleware/retry, waiters
+	// in a quorum. A dead or cancelled waiter may count for 5 s after its last attempt, and longer
+	// in a long queue. Waiters is -1 if the server does not let the queue be read, and 0 if the
+	// strategy has none.
 	Waiters int
 }
 

@@ -68,7 +68,8 @@ func (l *Lock) Handle() Handle {
 }
 
 // Fence returns the fencing token. It increases from one holder of the name to the next. It is zero
-// if the Request did not ask for one: a check like `WHERE fence <= $1` fails closed.
+// if the Request did not ask for one. Refuse to write with a zero token: a check such as fence <=
+// $1 accepts it for a row that was never written with one.
 func (l *Lock) Fence() int64 {
 	s := l.load()
 	s.mu.Lock()
@@ -76,7 +77,7 @@ func (l *Lock) Fence() int64 {
 	return s.info().Fence
 }
 
-// Deadline returns the time, by the local clock, until which nobody else can hold the lock, under
+// Deadline returns the time, by the local clock, until which no conflicting hold can exist, under
 // the assumptions of the package comment. A renewal moves it. It is zero if the lease never ends,
 // and for the nil and the zero Lock.
 func (l *Lock) Deadline() time.Time { return l.load().Deadline() }
@@ -89,13 +90,11 @@ func (l *Lock) Err() error { return l.load().Err() }
 // whether or not the server can be reached. It is a signal, not a barrier: see the package comment.
 func (l *Lock) Done() <-chan struct{} { return l.load().Done() }
 
-// AfterDone arranges for f to be called once, with the error of Err, when the lock ends. If the
-// lock has ended, AfterDone calls f itself. If Release, Renew, SetNote, Upgrade or Downgrade ends
-// the lock, f runs in their caller's goroutine, before a release is sent; if a callback of the same
-// lock is running when one of the other four finds the lock lost, f does not wait for it and runs in
-// a goroutine of its own. Otherwise, also if one of them finds the Deadline passed, f runs in a
-// goroutine for this lock alone: an f that blocks delays no other lock. AfterDone takes no goroutine
-// while the lock is held.
+// AfterDone calls f once, with the error of Err, when the lock ends. If the lock has ended already,
+// AfterDone calls f before it returns. If Release, Renew, SetNote, Upgrade or Downgrade ends the
+// lock, f runs in the goroutine of that call, before a release is sent. In all other cases, and if
+// another callback of the lock is running, f runs in a goroutine of this lock alone: an f that
+// blocks delays no other lock. AfterDone takes no goroutine while the lock is held.
 //
 // If f panics, the other callbacks still run and the release is still sent; then the panic
 // continues in the goroutine that called f. stop removes f, and reports whether f will never run
@@ -104,10 +103,10 @@ func (l *Lock) AfterDone(f func(error)) (stop func() bool) {
 	return l.load().afterDone(&afterDone{f: f})
 }
 
-// Context returns a copy of parent that ends when the lock ends. Its cause (context.Cause) is the
-// error of Err then. It carries the hold and its owner for this name, and values of middleware,
-// such as the span of the hold. With it a reentrant lock is re-entered. With another strategy, an
-// acquire of the same lock fails with [ErrNested].
+// Context returns a copy of parent that ends when the lock ends; context.Cause then returns the
+// error of Err. It carries the hold and its owner for this name, and values of middleware, such as
+// the span of the hold. With it a reentrant lock is re-entered. With another strategy, an acquire
+// of the same lock fails with [ErrNested].
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	s := l.load()
 	s.mu.Lock()

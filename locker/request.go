@@ -35,7 +35,8 @@ type Request struct {
 	// Mode is Exclusive or Shared. The zero Mode is Exclusive.
 	Mode Mode
 	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a
-	// fraction is dropped). Zero: the strategy's default (30 s).
+	// fraction is dropped). The strategies on Redis refuse less than 3 ms. Zero: the strategy's
+	// default (30 s).
 	TTL time.Duration
 	// MinHold is the minimum time for the name to stay taken, from the acquire on, even if the lock
 	// is released earlier: 1 ms to 24 days, and at most TTL, if that is set. A Release ends the hold as
@@ -45,9 +46,9 @@ type Request struct {
 	// default and MinHold. With Resume, MinHold counts from the resume. In a semaphore the permits
 	// of the hold stay taken. Default: 0, a release frees the lock.
 	MinHold time.Duration
-	// MaxWait bounds how long Acquire takes, also with NoWait or Resume; it does not bound the
-	// hold. If MaxWait ends an Acquire, the error matches ErrMaxWait. Zero: only ctx bounds
-	// Acquire.
+	// MaxWait is the maximum duration of Acquire, also with NoWait or Resume. It does not bound the
+	// hold. If MaxWait ends an Acquire, the error matches ErrMaxWait. Zero: only ctx and the
+	// configuration of the Locker bound Acquire.
 	MaxWait time.Duration
 	// NoWait asks for one attempt, whatever the middleware. Unless MaxWait bounds it, the
 	// strategy's AttemptTimeout does (default: a third of the TTL, at most 3 s), or ctx if it ends

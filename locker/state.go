@@ -49,7 +49,7 @@ type lockState struct {
 type hidden struct {
 	info    lease.HoldInfo // without MinHold: see keepUntil; Name and TTL never change, and need no mutex
 	lease   lease.Lease
-	tokened tokened // the strategy's Lease, if its token changes; nil: it is grant.Token; never changes
+	tokened tokened // the strategy's Lease, if its token changes; nil: the token is info.Token; never changes
 }
 
 // tokened is a Lease whose token changes: see lease.Lease.

@@ -16,8 +16,8 @@ const (
 
 // Watch yields the [State] of name: now, and after each change, until ctx ends or the loop is left.
 // It acquires nothing and starts no goroutine. It polls with [Inspect], every interval (default: 1
-// s) and when the lease ends, but waits at least 10 ms between two polls. It is not woken by a
-// release, which would cost each holder a message. So a hold between two polls is not seen, and the
+// s) and when the lease ends, but waits at least 10 ms between two polls. A release does not wake
+// it: each would cost a message. A hold that begins and ends between two polls is not seen. The
 // next hold of the same owner is seen only if its Fence or its Note differs.
 //
 // A change is a difference in more than Left: each renewal changes Left. While there are several

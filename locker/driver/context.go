@@ -2,13 +2,9 @@ package driver
 
 import "context"
 
-// Cancellable reports whether ctx can end before its deadline, or at all if it has none. If not, an
-// adapter may send the command in the caller's goroutine, under the deadline. A context with a method
-// Cancellable() bool answers by it: its Done may start a timer.
-//
-// On go-redis with ContextTimeoutEnabled, acquire and release of a free lock then take 1.1 times as
-// long as the bare client's two commands, and 1.6 times under a cancellable context (measured in
-// turn, on two cores; BenchmarkCycle in bench does so through a lock).
+// Cancellable reports whether ctx can end before its deadline, or at all if it has none. If it
+// cannot, an adapter may send the command in the caller's goroutine, under the deadline. A context
+// with a method Cancellable() bool answers by it: its Done may start a timer.
 func Cancellable(ctx context.Context) bool {
 	if c, ok := ctx.(interface{ Cancellable() bool }); ok {
 		return c.Cancellable()

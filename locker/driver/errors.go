@@ -40,8 +40,8 @@ func (e *notSentError) Error() string        { return ErrNotSent.Error() + ": " 
 func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
-// ErrPermanent marks an error, no error reply, that another attempt would only repeat: a script
-// found a foreign value, a reply was malformed, or the client was closed.
+// ErrPermanent marks an error that another attempt would only repeat, although it is no error
+// reply: a script found a foreign value, a reply was malformed, or the client was closed.
 var ErrPermanent = errors.New("another attempt would be answered the same")
 
 // Permanent makes err match ErrPermanent. It keeps err's text, and returns nil if err is nil.

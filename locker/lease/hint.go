@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Hint is what a strategy that refuses an acquire tells middleware/retry, in a locker.ContentionError.
-// The zero Hint says to poll.
+// Hint is a strategy's advice to middleware/retry, in the ContentionError of a refused acquire. The
+// zero Hint says to poll.
 type Hint struct {
 	// RetryAfter is the maximum time until the next attempt: what is left of the lease, or less if
 	// the strategy asks waiters to retry sooner. Zero: unknown, as for a waiter without a stored

@@ -39,10 +39,9 @@ type Hold interface {
 	// once, or Released without an error.
 	Trace(ctx context.Context, t *locktrace.Trace)
 
-	// Renew is Lock.Renew(ctx, 0) without waiting for callbacks. Trace.Renewed and, if the renewal
-	// finds the lock lost, the callbacks of its end run in order in a goroutine for this lock
-	// alone. A callback that blocks delays the reports of this lock, and no renewal. Beyond 64
-	// waiting reports the oldest reports of renewals are dropped.
+	// Renew is Lock.Renew(ctx, 0) without waiting for callbacks. Trace.Renewed, and the callbacks
+	// of a loss, run in order in a goroutine of this lock. If more than 64 reports wait, the oldest
+	// reports of renewals are dropped.
 	Renew(ctx context.Context) error
 
 	// MarkLost ends the lock with a *locker.LostError, unless it ended before. The error matches

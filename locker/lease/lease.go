@@ -88,8 +88,9 @@ type Result struct {
 //     nodes, which come and go.
 //   - Server() any returns driver.Driver.Server for the lock's key, if the hold is at one server.
 //     strategies/watchdog bounds the renewals in flight at each server.
-//   - Loss() error returns the *locker.LostError of another Lock for which the Lease stands, or nil
-//     if none is known. If the Deadline passes, the Lock of the Lease ends with this error.
+//   - Loss() error returns the loss of the Lock in the wrapped Locker, for a Lease that acts on
+//     such a Lock, or nil if none is known. If the Deadline passes, the Lock of the Lease ends with
+//     this error.
 type Lease interface {
 	// Do executes op.
 	Do(ctx context.Context, op Op) (Result, error)
@@ -120,10 +121,10 @@ func TraitsOf[W any](w W) Traits {
 
 // Leaver is a Locker whose waiters have places at the server.
 type Leaver interface {
-	// Leave removes the place id (Waiting.ID) in the queue of name: its waiters have all given up.
-	// id is empty for shared waiters, which have no place. Leave wakes the waiters behind them. It
-	// does not wait for the answer, and calls left after it: a waiter that has come meanwhile may
-	// have lost its place.
+	// Leave removes the place id (Waiting.ID) in the queue of name after its last waiter gave up,
+	// and wakes the waiters behind it. id is empty for shared waiters: they have no place. Leave
+	// does not wait for the answer. It calls left after the answer, unless the driver is closed: a
+	// waiter that entered meanwhile may have lost its place.
 	Leave(name, id string, left func())
 }
 

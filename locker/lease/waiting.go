@@ -20,8 +20,8 @@ type Waiting struct {
 	// Next is when the acquire of the process's next waiter began. If the order of waiters is
 	// strict, the next waiter takes over the place when this acquire succeeds. Zero: there is none.
 	Next time.Time
-	// Free: this process has just released the lock for this acquire, and ID has no place: SET NX
-	// may succeed.
+	// Free: the strategy may try SET NX first. This process has just released the lock for this
+	// acquire, and ID has no place.
 	Free bool
 	// Quorum: the attempt is one at a node of a quorum. It takes no place of its own, and is woken
 	// on the channel for all waiters.

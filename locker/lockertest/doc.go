@@ -14,8 +14,8 @@
 //     lock away from its holder.
 //   - [Locker.Calls] returns the program's calls, and [Locker.Inspect] the state of a name.
 //
-// Everything else works over it as over a strategy: locker.Do, Try, AcquireAll, DoAll,
-// ReleaseHandle, Break and Watch, packages leader and named, and the middleware. Like any strategy,
+// Everything else works over it as over a strategy: locker.Do, Try, AcquireAll, DoAll, Resume,
+// Break and Watch, Handle.Release, packages leader and named, and the middleware. Like any strategy,
 // a Locker makes one attempt and does not renew. Put the middleware of the program around it, for
 // example with holdfast.Wrap.
 //

@@ -6,18 +6,16 @@ import (
 )
 
 // Trace is a set of callbacks for the events of locks, in the manner of net/http/httptrace. Any of
-// them may be nil. They are called in the goroutine of the event, possibly several at once, and
-// must be quick. The ctx they get carries the values of the ctx of the acquire. A blocking callback
-// delays its own acquisition, and the requests of this process waiting behind it for the same name,
-// but no other name.
+// them may be nil. They must be quick. The ctx they get carries the values of the acquire's ctx.
 //
-// There are exceptions. Renewed, Lost and Released of one lock are called in order, one at a time:
-// a blocking callback delays the reports of its lock, and neither a renewal nor a release. Events
-// meanwhile are reported after it, in the same goroutine or in one for the lock alone. The renewals
-// of middleware such as watchdog, and the timer that ends a lock at its Deadline, call no callback
-// in a goroutine shared with other locks. If more than 64 reports of a lock wait, the oldest
-// reports of renewals are dropped. NodeFailing and NodeRecovered are called in order in a goroutine
-// of the quorum's own.
+// Attempt, Waiting, Woken and Acquired run in the goroutine of the acquire, possibly several at
+// once. A blocking one delays this acquire, and the requests of this process behind it for the same
+// name.
+//
+// Renewed, Released and Lost of one lock run in order, one at a time, in the goroutine of the event
+// or in one of this lock alone. A blocking one delays the later reports of its lock, and neither a
+// renewal nor a release. If more than 64 reports of a lock wait, the oldest reports of renewals are
+// dropped. NodeFailing and NodeRecovered run in order in a goroutine of the quorum.
 type Trace struct {
 	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt; a quorum's nodes report theirs too
 	Waiting  func(context.Context, WaitingInfo)  // a waiter begins to wait
@@ -131,7 +129,7 @@ type NodeInfo struct {
 	Node    int           // its index among the nodes of the quorum
 	Name    string        // its name in the strategy's Config; "" if it has none
 	Nodes   int           // how many nodes the quorum has
-	Failing int           // how many of them fail now; NodeRecovered: this one no longer
+	Failing int           // how many fail now; NodeRecovered: without this one
 	For     time.Duration // NodeRecovered: how long it failed
 	Err     error         // NodeFailing: why; NodeRecovered: why it failed last
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// baton is the duty of this process to try for the lock after a release: the server may have woken
-// nobody, since a waiter is here. The next attempt in turn carries the baton. A queue has at most one,
-// of its latest release.
+// baton records that a release relied on a waiter of this process: the server may have woken nobody.
+// So this process must try for the lock, and the next attempt in turn carries the baton. A queue has
+// at most one, of its latest release.
 //
 //	state     event                                        next state
 //	none      a release that leaves the lock here is sent  sent

@@ -33,26 +33,25 @@
 // # What is guaranteed
 //
 //   - An acquire returns soon after its ctx ends or Request.MaxWait has passed, at any point of the
-//     wait. Waiting takes no goroutine but the caller's; a queue has one while it asks for its
-//     subscription. A queue gives its subscription up when its last waiter leaves. If the last
-//     waiter acquired the lock, the subscription is kept for a second, for at most 1,000 names: if
-//     the process acquires a contended lock again, it has a place with its first attempt.
+//     wait. Waiting takes no goroutine but the caller's, except one per queue while it subscribes.
+//     When the last waiter gives up, the queue unsubscribes. When the last waiter acquires the
+//     lock, the queue keeps the subscription for a second, for at most 1,000 names: the next
+//     acquire of a contended name then has a place with its first attempt.
 //   - The waiters of one process and name are served in order of arrival, with three exceptions.
 //     NoWait and Resume do not queue. A request whose owner may hold the lock tries before its turn
 //     (see below). If the strategy itself orders readers and writers (lease.Hint.Ordered, as
 //     rwhash does), shared and exclusive requests have separate queues, and the strategy decides
 //     between the two first waiters.
-//   - If the strategy is reentrant ([lease.Traits]), a nested acquire does not queue behind those
-//     that wait for its owner's lock. A request with an owner ([locker.Request], [locker.WithOwner]) makes an
-//     attempt at once when its owner is known to hold the lock: from a refusal of anyone in the
-//     queue, or from an acquire of this process while others waited. If the owner is not known to
-//     hold it when the request enters, the first waiter asks: 250 ms after its latest answer, at once
-//     if that time has passed, or 250 ms after the entry if there was no answer. After an error it
-//     asks when the policy's pause ends.
+//   - If the strategy is reentrant ([lease.Traits]), a nested acquire does not queue behind waiters
+//     for its owner's lock. A request with an owner ([locker.Request], [locker.WithOwner]) makes an
+//     attempt before its turn once a refusal of any waiter, or an acquire of this process while
+//     others waited, names its owner as the holder. If no answer has named the holder, the first
+//     waiter asks by an attempt of its own: 250 ms after the latest answer or after the entry, and
+//     after an error when the policy's pause ends.
 //   - A request nested in a hold of the same name does not wait for itself, if its ctx carries the
 //     hold ([locker.Do], [locker.Lock.Context]) and the hold was acquired through this retry: if the
 //     request is refused, it fails with [locker.ErrNested]. If it would have to queue, it makes its
-//     attempt at once, outside the queue. While the lock is free the check costs nothing. A request
+//     attempt at once, outside the queue. A request
 //     with only the values of such a ctx (context.WithoutCancel) is refused too; [locker.WithOwner] with another
 //     owner, or with none, begins a new call chain. Not refused are requests within a hold that has
 //     ended or is of another Locker, shared requests beside a shared hold, and requests to a

@@ -20,7 +20,7 @@ type outcome struct {
 	here    lease.Hold // the holder, if it is a request of this process
 	err     error
 	at      time.Time
-	assumed bool // without an answer: others are ahead in the queue, or held has released it
+	assumed bool // no answer says so: others are ahead in the queue, or held has released it
 	others  bool // of another request's attempt
 }
 
@@ -124,10 +124,10 @@ func nothingRan(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
 }
 
-// replaces reports whether failed is a better result of an acquire than known, the outcome before. The
-// attempt of failed was cut off: its ctx ended with the error ended and the cause cause. Any other
-// error in failed is better. The bare end of ctx is not better than a refusal: the attempt is cleaned
-// up, the caller holds nothing, and the holder is the reason.
+// replaces reports whether failed replaces known, the outcome before, as the result of an acquire.
+// The attempt of failed was cut off: its ctx ended with the error ended and the cause cause. The
+// bare end of ctx does not replace a refusal: the attempt is cleaned up, the caller holds nothing,
+// and the holder is the reason. Any other error in failed does.
 func replaces(known outcome, failed, ended, cause error) bool {
 	switch {
 	case !consistsOf(failed, ended, cause):

@@ -11,7 +11,7 @@ import (
 
 const (
 	subscribeTimeout = 5 * time.Second // bounds one Subscribe
-	subscribePause   = time.Second     // minimum time between the beginnings of two
+	subscribePause   = time.Second     // minimum interval between two Subscribes
 )
 
 // subscription is a subscription of a queue: none, under way, or made. A nil or zero one is none.

@@ -13,13 +13,13 @@
 //  3. It computes the Deadline from the time of the send of the acquire or renewal, less 1 % of the
 //     TTL and 2 ms for the drift of clocks. A reply after the Deadline is locker.ErrLost, and the
 //     hold is released.
-//  4. It cleans up in the background behind an abandoned acquire of unknown outcome: it runs Release,
+//  4. After an abandoned acquire of unknown outcome it cleans up in the background: it runs Release,
 //     or UndoResume, until nothing can be left. Late replies shorten that.
 //  5. It waits for a release for at most Config.ReleaseTimeout, whatever the context, and then goes
 //     on in the background.
 //  6. It sends the renewals of many locks in one round trip, if the driver can.
-//  7. With Config.MinReplicas it has so many replicas acknowledge each acquire, resume, renewal and
-//     upgrade, and undoes an acquire without enough of them.
+//  7. With Config.MinReplicas, that many replicas must acknowledge each acquire, resume, renewal and
+//     upgrade. An acquire without enough of them is undone.
 //  8. It passes fencing tokens on, and keeps their counter for a day after its last use.
 //  9. It decodes the replies. Foreign data at a key is an error with a description of the data. A
 //     malformed reply is an error that matches driver.ErrPermanent, and the possible rest of its

@@ -54,8 +54,8 @@ func (h *keyHold) released(reply driver.Reply) (lease.Result, error) {
 	return lease.Result{Alone: status == replyAlone, WokeOther: status == replyWoken}, err
 }
 
-// unsubscribeTime is the time until the server has handled the UNSUBSCRIBE of readers. A release
-// before may wake them.
+// unsubscribeTime lets the server handle the UNSUBSCRIBE of readers first: a release sent earlier
+// could wake them instead of a writer.
 const unsubscribeTime = 10 * time.Millisecond
 
 // Leave implements lease.Leaver. It sends a release with a fresh value: only the queue changes.

@@ -48,10 +48,9 @@ func (c *scriptCall) shortfall() error {
 	return &locker.ReplicaError{Acked: c.acked, Wanted: c.replicas, Within: c.within}
 }
 
-// acknowledged returns an error unless enough replicas have the write of call. earlier: an earlier
-// send wrote it. WAIT speaks for the writes of its own connection, and the answered send wrote
-// nothing, so all connected replicas may count although none has the write. Then a renewal without
-// an effect is written behind it and waited for.
+// acknowledged returns a ReplicaError if too few replicas have the write of call. WAIT covers only
+// the writes of its own connection. So if an earlier send made the write, acknowledged sends a
+// renewal of 1 ms, which changes nothing, and waits for that.
 func (h *keyHold) acknowledged(ctx context.Context, call *scriptCall, earlier bool) error {
 	if h.l.cfg.MinReplicas == 0 {
 		return nil

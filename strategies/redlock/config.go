@@ -22,12 +22,13 @@ type Config struct {
 	// Default: a tenth of the TTL.
 	MinValidity time.Duration
 	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node
-	// without an answer by then counts as failed. An attempt takes as long if its outcome depends
-	// on a hanging node. At least 1 ms. Default: a tenth of the TTL, at most 1 s.
+	// without an answer by then counts as failed. An acquire takes that long only if its outcome
+	// depends on a node that does not answer. At least 1 ms. Default: a tenth of the TTL, at most 1
+	// s.
 	AttemptTimeout time.Duration
-	// ReleaseTimeout bounds how long Release, and so locker.Do, waits for the nodes, also once its
-	// ctx has ended. The releases continue in the background. At least 1 ms. Default: two
-	// AttemptTimeouts, or one if ctx has ended.
+	// ReleaseTimeout is the maximum time for which Release, and so locker.Do, waits for the nodes.
+	// After it the releases continue in the background. If ctx has ended, Release waits for one
+	// AttemptTimeout at most. At least 1 ms. Default: two AttemptTimeouts.
 	ReleaseTimeout time.Duration
 	// WakeJitter is the maximum random delay of middleware/retry between a wake-up and the next
 	// attempt: concurrent attempts may each acquire some of the nodes, and none a quorum. At least

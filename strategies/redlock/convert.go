@@ -128,7 +128,8 @@ func (h *heldLock) becomeExclusive(fence int64, deadline time.Time) bool {
 	return false
 }
 
-// awaitShared waits, at most for patience, until a failed upgrade leaves others a quorum to share.
+// awaitShared waits until a quorum of nodes is shared again after a failed upgrade, for at most
+// patience.
 func (h *heldLock) awaitShared(ctx context.Context, patience time.Duration) {
 	op, held := newOperation(len(h.slots), h.quorum), make([]*nodeLock, len(h.slots))
 	h.mu.Lock()

@@ -19,7 +19,7 @@ func (a *quorumAttempt) tryDecide() {
 	counting, soon := v.counting()
 	switch {
 	case counting >= a.quorum && a.succeed(v):
-	case counting >= a.quorum && soon > 0: // those may hold for longer
+	case counting >= a.quorum && soon > 0: // wait: the pending nodes may hold for longer
 	case counting+soon < a.quorum, counting >= a.quorum:
 		a.miss(false)
 	}

@@ -1,6 +1,6 @@
-// Package redlock is a lock at a quorum: it is held while more than half of several independent
-// nodes hold it. Each node is a locker.Locker over any provider, of any strategy but semaphore, and
-// not itself a quorum.
+// Package redlock provides locks on a quorum of independent nodes: a lock is held while more than
+// half of the nodes hold it. Each node is a locker.Locker over any provider, of any strategy but
+// semaphore, and not itself a quorum.
 //
 //	quorum, err := redlock.New([]locker.Locker{a, b, c}, redlock.Config{})
 //	...
@@ -23,8 +23,9 @@
 //   - Renew needs the quorum. In the background it restores the lock at nodes without it, even if
 //     it misses the quorum.
 //   - If nodes lose their node locks, the Lock ends with the quorum of the others: ErrLost.
-//   - Release reaches all nodes, and waits for a quorum of them, for at most two AttemptTimeouts,
-//     or one if its ctx has ended. The rest continues in the background.
+//   - Release reaches all nodes. It waits for a quorum of them for Config.ReleaseTimeout at most,
+//     and for one AttemptTimeout at most once its ctx has ended. The rest continues in the
+//     background.
 //   - locker.ErrNotAcquired means that the lock would have been acquired without the other holders.
 //     An outage is a [*QuorumError], with a [*NodeError] for each failed node. A node also fails if
 //     its Locker panics, or returns an ended lock or one of another mode.

@@ -90,9 +90,9 @@ func (t turn) take(ctx context.Context) error {
 // pass lets the next operation have the turn.
 func (t turn) pass() { <-t }
 
-// release ends the lock at all nodes, late node locks included. It returns when a quorum has
-// released, or cannot any more; at the latest after two AttemptTimeouts, or after one if ctx has
-// ended. ReleaseTimeout bounds both. The releases go on. Until keep the nodes stay taken.
+// release ends the lock at all nodes, late node locks included. It returns once a quorum has
+// released or cannot, after ReleaseTimeout (default: two AttemptTimeouts), or after one
+// AttemptTimeout if ctx has ended. The releases continue. The names stay taken until keep.
 func (h *heldLock) release(ctx context.Context, keep time.Time) error {
 	op, held := h.beginRelease(keep)
 	op.start(func(i int) error {

@@ -72,9 +72,9 @@ func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool) {
 	return joined
 }
 
-// restore asks the nodes without a node lock, in the background, while the quorum holds. Nodes
-// marked expired are left out. If no renewal has succeeded, nodes marked takenOver are left out
-// too, and no node counts before its answer. The mutex is held.
+// restore acquires the lock again at the nodes without it, in the background, while the quorum
+// holds. It skips nodes marked expired. If no renewal has succeeded, it also skips nodes marked
+// takenOver, and no node counts before its answer. The mutex is held.
 func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 	if h.upgrading || !h.beforeDeadline() {
 		return

@@ -47,8 +47,8 @@ func (p *nodeLock) renew(ttl time.Duration, began time.Time, left <-chan struct{
 	return p.sendRenewal(ttl, began, left)
 }
 
-// sendRenewal is renew after claim. If the answer comes after the caller left, and there is nothing
-// held at the node any more, the lock is restored there: the renewal could not do it.
+// sendRenewal is renew after claim. If the node has lost its lock and the caller has left,
+// sendRenewal restores it there: the restore of the renewal ran before.
 func (p *nodeLock) sendRenewal(ttl time.Duration, began time.Time, left <-chan struct{}) error {
 	h, sent := p.of, time.Now()
 	err := p.extend(ttl)

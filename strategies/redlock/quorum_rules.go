@@ -79,7 +79,7 @@ var never = time.Unix(1<<40, 0)
 // never. ok reports whether there is a quorum.
 func (v *quorumView) end() (end time.Time, ok bool) { return v.endWith(false) }
 
-// endWith is end. If early is set, a node that may soon count does so from askedAt on, for an
+// endWith is end. If early is set, a node with an acquire in flight counts from askedAt on, for an
 // AttemptTimeout.
 func (v *quorumView) endWith(early bool) (end time.Time, ok bool) {
 	var buf [9]time.Time

@@ -1,4 +1,4 @@
-// Package reentrant is an exclusive lock that its owner can acquire again, from any process.
+// Package reentrant provides an exclusive lock that its owner can acquire again, from any process.
 //
 //	strategy, err := reentrant.New(drv, reentrant.Config{})
 //	...

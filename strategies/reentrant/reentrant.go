@@ -9,9 +9,8 @@ import (
 // than the handle's is ErrInvalid. Inspect takes time that grows with the number of holds; it
 // answers with an error for a key that is not a lock of this package.
 //
-// It is the type [keylock.Locker], with these methods: Acquire, FindHolds, Inspect,
-// Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
-// find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
+// It is the type [keylock.Locker]. Programs call Acquire, and the functions of package locker: Do,
+// DoAll, Inspect, Watch, Break. The other methods are for these functions and for middleware.
 type Locker = keylock.Locker
 
 // New returns a Locker that locks through drv. Errors: ErrInvalid.

@@ -1,4 +1,4 @@
-// Package rwhash is a lock for many readers or one writer.
+// Package rwhash provides a read/write lock: for many readers or one writer.
 //
 //	strategy, err := rwhash.New(drv, rwhash.Config{})
 //	...

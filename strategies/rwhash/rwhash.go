@@ -12,9 +12,8 @@ import (
 // returns the owner, the note and the rest of the lease of the hold that ends last; it answers with
 // an error for a key that is not a lock of this package.
 //
-// It is the type [keylock.Locker], with these methods: Acquire, FindHolds, Inspect,
-// Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
-// find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
+// It is the type [keylock.Locker]. Programs call Acquire, and the functions of package locker: Do,
+// DoAll, Inspect, Watch, Break. The other methods are for these functions and for middleware.
 type Locker = keylock.Locker
 
 // New returns a Locker that locks through drv. Errors: ErrInvalid.

@@ -1,4 +1,5 @@
-// Package semaphore limits how many permits of a name are held at a time.
+// Package semaphore provides a semaphore: at most a given number of permits of a name are held at a
+// time.
 //
 //	strategy, err := semaphore.New(drv, semaphore.Config{Permits: 10})
 //	...

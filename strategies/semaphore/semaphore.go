@@ -10,9 +10,8 @@ import (
 // It returns an error for a key that is not a semaphore. State.Fence is zero, since each hold has a
 // fencing token of its own.
 //
-// It is the type [keylock.Locker], with these methods: Acquire, FindHolds, Inspect,
-// Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
-// find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
+// It is the type [keylock.Locker]. Programs call Acquire, and the functions of package locker: Do,
+// DoAll, Inspect, Watch, Break. The other methods are for these functions and for middleware.
 type Locker = keylock.Locker
 
 // LimitError is returned by an acquire that finds another limit than Config.Permits, unless

@@ -1,4 +1,4 @@
-// Package single is an exclusive lock in one Redis key.
+// Package single provides an exclusive lock in one Redis key.
 //
 //	l, err := single.New(drv, single.Config{})
 //

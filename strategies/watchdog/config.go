@@ -10,9 +10,9 @@ import (
 
 // Config configures the renewals. The zero Config works.
 type Config struct {
-	// Jitter is the maximum part of the time until a renewal by which it comes sooner, at random:
-	// locks acquired together are not always renewed together. More than 0 and at most 0.5.
-	// Default: 0.1, so a TTL of 30 s is renewed after 9 to 10 s.
+	// Jitter is the maximum fraction of the renewal interval by which a renewal is advanced, at
+	// random. It keeps locks acquired together from being renewed together. More than 0 and at most
+	// 0.5. Default: 0.1, so a TTL of 30 s is renewed after 9 to 10 s.
 	Jitter float64
 	// MaxRenewals is the maximum number of renewals of a lock; failed ones do not count. After them
 	// its lease runs out, and Err matches ErrLost and ErrMaxRenewals. Default: 0, no limit.

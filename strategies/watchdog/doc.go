@@ -23,9 +23,9 @@
 //   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due.
 //   - A server that does not answer delays no renewal at other servers or at other nodes of its
 //     cluster, however many locks it has.
-//   - The number of renewals in flight is bounded: 1,024 at each server (the method Server of [lease.Lease]), or of each
-//     Locker whose Leases do not tell their server, as those of a quorum. The first and later
-//     repetitions of failed renewals have the same limit again. Each is a goroutine.
+//   - The number of renewals in flight is bounded: 1,024 at each server (the method Server of
+//     [lease.Lease]), or of each Locker with Leases without that method, as those of a quorum. The
+//     first and later repetitions of failed renewals have the same limit again. Each is a goroutine.
 //
 // # What is not guaranteed
 //

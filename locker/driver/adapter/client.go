@@ -24,8 +24,8 @@ type Client struct {
 	Inline func(ctx context.Context) bool
 	// SendInline is Send for such a command. Nil: Send serves for both.
 	SendInline func(ctx context.Context, c *Command)
-	// Unsent returns err, of a command not sent before its caller's ctx ended, with the client's
-	// failures since the time began, such as of a dial. Nil: none are known.
+	// Unsent adds the client's failures since began, such as a failed dial, to err, the error of a
+	// command not sent before its caller's ctx ended. Nil: none are known.
 	Unsent func(err error, began time.Time) error
 	// Left is called when a caller leaves before the answer to its command. ctx is that of its Send.
 	// Nil: nothing is called.

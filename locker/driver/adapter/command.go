@@ -85,13 +85,13 @@ func newCommand(n, firstKey, keys int) *Command {
 	return c
 }
 
-// Parts are the Words ahead of the keys, the keys, and the Words behind them.
+// Parts returns the Words ahead of the keys, the keys, and the Words behind them.
 func (c *Command) Parts() (head, keys, rest []string) {
 	end := c.firstKey + c.keys
 	return c.Words[:c.firstKey], c.Words[c.firstKey:end], c.Words[end:]
 }
 
-// Any are the Words as []any, for a client with such arguments.
+// Any returns the Words as []any, for a client with such arguments.
 func (c *Command) Any() []any {
 	words := make([]any, len(c.Words))
 	for i, w := range c.Words {
@@ -127,7 +127,7 @@ func common(word string) (shared any, ok bool) {
 	return nil, false
 }
 
-// Key is the first key: it decides the node of a cluster. Empty: there is none.
+// Key returns the first key: it decides the node of a cluster. Empty: there is none.
 func (c *Command) Key() string {
 	if c.keys == 0 {
 		return ""

@@ -31,10 +31,10 @@ const (
 // a caller sends its command at once, by itself and, if [Client.Inline] allows it, in its own
 // goroutine.
 //
-// A flight has up to 32 commands. Up to eight callers have up to four flights at once; more callers
-// have two full ones. A flight counts for a millisecond, and one with a WAIT not at all. So a
-// distant server gets one each millisecond, and a silent connection delays only its own callers.
-// Commands of urgent calls ([driver.Urgent]) go before others.
+// A flight has up to 32 commands. Up to four flights are under way at once, or two while more than
+// eight callers wait. A flight older than a millisecond, or with a WAIT, no longer counts toward
+// this limit: a distant server gets a flight each millisecond, and a silent connection delays only
+// its own callers. Commands of urgent calls ([driver.Urgent]) go before others.
 type Pipeline struct {
 	client   Client
 	commands atomic.Int32 // whose callers still wait
@@ -281,7 +281,8 @@ func (p *Pipeline) width() int {
 	}
 }
 
-// Ended returns why ctx is over, even if the timer of its deadline has yet to fire.
+// Ended returns ctx.Err(), or context.DeadlineExceeded if the deadline has passed and its timer has
+// not fired yet.
 func Ended(ctx context.Context) error {
 	if at, dated := ctx.Deadline(); dated && !time.Now().Before(at) {
 		if err := ctx.Err(); err != nil {

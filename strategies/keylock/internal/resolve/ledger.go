@@ -15,9 +15,9 @@ const (
 // ledger counts the unanswered sends of one acquire and their known outcomes. The zero ledger has
 // none.
 type ledger struct {
-	open    int // sends with no answer yet, or with an unclear one
-	pending int // open sends with an answer that can still come
-	found   int // open sends known, other than by their answer, to have been executed
+	open    int // sends without an answer, or with an unclear one
+	pending int // of these, sends whose answer may still come
+	found   int // of these, sends known to have been executed without their answer
 	present int // holds known to have been created and not known to be removed
 }
 
@@ -41,7 +41,7 @@ func (l ledger) answered(v Verdict) ledger {
 		return l
 	case v == Refused:
 	case l.found > 0:
-		l.found-- // it was this one
+		l.found-- // this send is the one known to have been executed
 	default:
 		l.present++
 	}
