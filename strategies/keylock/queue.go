@@ -137,7 +137,7 @@ func (s *Spec) foreign(value string) bool {
 		return false
 	case len(id) >= lease.TokenLen:
 		token, rest := id[:lease.TokenLen], id[lease.TokenLen:]
-		return !lease.IsToken(token) || rest != "" && !strings.Contains("| "+reservedPrefix, rest[:1])
+		return !lease.IsToken(token) || rest != "" && strings.IndexByte("| "+reservedPrefix, rest[0]) < 0
 	default:
 		return !kept || id != ""
 	}
