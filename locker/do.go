@@ -58,7 +58,7 @@ func doHeld[H held](ctx context.Context, h H, fn func(context.Context, H) error)
 		if lostBefore != nil && !errors.Is(released, ErrLost) {
 			released = errors.Join(lostBefore, released)
 		}
-		if !tells(err, released) {
+		if !reportsLoss(err, released) {
 			err = join(err, released)
 		}
 	}()
@@ -69,8 +69,8 @@ func doHeld[H held](ctx context.Context, h H, fn func(context.Context, H) error)
 	return err
 }
 
-// tells reports whether err, from fn, contains the only loss in released.
-func tells(err, released error) bool {
+// reportsLoss reports whether err, from fn, contains the only loss in released.
+func reportsLoss(err, released error) bool {
 	told, _ := errors.AsType[*LostError](err)
 	op, ok := released.(*OpError) //nolint:errorlint // a wrapper, or several joined, says more
 	if !ok || told == nil {

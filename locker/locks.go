@@ -40,11 +40,11 @@ func (s *Locks) All() []*Lock { return slices.Clone(s.asked) }
 func (s *Locks) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.look()
+	return s.errLocked()
 }
 
-// look is Err. The mutex is held.
-func (s *Locks) look() error {
+// errLocked is Err. The mutex is held.
+func (s *Locks) errLocked() error {
 	if s.err != nil {
 		return s.err
 	}
@@ -87,7 +87,7 @@ func (s *Locks) Release(ctx context.Context) (err error) {
 		return opError("release", s.held[0].Name(), ErrReleased)
 	}
 	s.released = true
-	if s.look() == nil {
+	if s.errLocked() == nil {
 		s.err = ErrReleased
 	}
 	s.mu.Unlock()

@@ -20,10 +20,10 @@ type queue struct {
 	size    int
 	answers answers // to all attempts
 
-	// sharedClosed: of the shared waiters only the leader tries, until one has acquired the lock. It is
+	// onlyLeaderShares: of the shared waiters only the leader tries, until one has acquired the lock. It is
 	// set when a shared attempt fails, or when a shared waiter becomes the leader after an exclusive
 	// one.
-	sharedClosed bool
+	onlyLeaderShares bool
 
 	mayHavePlace bool   // this process may have a place in the server's queue
 	vacant       bool   // the latest release here found nobody waiting at the server
@@ -111,7 +111,7 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 		return c
 	}
 	if w.shared && line.first == nil {
-		q.sharedClosed = false
+		q.onlyLeaderShares = false
 		if !acquired && q.all.strategy.ordered {
 			c.subs[1] = line.subscription.detach() // the server would count its listener as a reader
 		}
@@ -185,18 +185,18 @@ func (q *queue) wakeNewLeaders(shared bool, number int) {
 	}
 	if other := q.leader(!shared); other != nil && number < other.number && !q.all.strategy.ordered {
 		// If an exclusive waiter left, it may have the lock: the other shared waiters wait for the leader's answer.
-		q.sharedClosed = q.sharedClosed || other.shared
+		q.onlyLeaderShares = q.onlyLeaderShares || other.shared
 		other.notify(locktrace.ByTurn)
 	}
-	if !shared && !q.sharedClosed && !q.all.strategy.ordered {
+	if !shared && !q.onlyLeaderShares && !q.all.strategy.ordered {
 		q.wakeShared(number)
 	}
 }
 
-// openShared lets the shared waiters without an exclusive waiter ahead try.
-func (q *queue) openShared() {
-	if q.sharedClosed {
-		q.sharedClosed = false
+// letSharedTry lets the shared waiters without an exclusive waiter ahead try.
+func (q *queue) letSharedTry() {
+	if q.onlyLeaderShares {
+		q.onlyLeaderShares = false
 		q.wakeShared(0)
 	}
 }
@@ -248,7 +248,7 @@ func (q *queue) recordAcquire(lock *locker.Lock, note string, alone bool, w *wai
 	switch {
 	case !alone:
 		q.answers.latest = outcome{}
-		q.openShared()
+		q.letSharedTry()
 	case w == nil || q.size > 1: // else no other waiter needs it
 		held := &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}
 		q.setLatest(outcome{held: held, here: lock.Hold(), at: now}, w)

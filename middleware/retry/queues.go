@@ -72,7 +72,7 @@ func (qs *queues) learnStrategy(held *locker.ContentionError) {
 	for _, q := range qs.byName {
 		for i := range q.lines {
 			if w := q.lines[i].first; w != nil && !q.admits(w) {
-				q.sharedClosed = q.sharedClosed || w.shared
+				q.onlyLeaderShares = q.onlyLeaderShares || w.shared
 				w.notify(locktrace.ByTurn) // it leads now
 			}
 		}

@@ -6,14 +6,14 @@ import "time"
 // functions of a view.
 type view struct {
 	request
-	answers      answers
-	leads        bool      // the waiter is the leader of its line
-	admitted     bool      // it is shared, without an exclusive waiter ahead
-	sharedClosed bool      // of the shared waiters, only the leader tries
-	mayReenter   bool      // its owner was found to hold the lock since its latest attempt began
-	quietUntil   time.Time // a leader makes no attempt before it
-	reenters     bool      // an owner may acquire its lock again
-	ownerQueued  bool      // another request of its owner is in the queue
+	answers          answers
+	leads            bool      // the waiter is the leader of its line
+	admitted         bool      // it is shared, without an exclusive waiter ahead
+	onlyLeaderShares bool      // of the shared waiters, only the leader tries
+	mayReenter       bool      // its owner was found to hold the lock since its latest attempt began
+	quietUntil       time.Time // a leader makes no attempt before it
+	reenters         bool      // an owner may acquire its lock again
+	ownerQueued      bool      // another request of its owner is in the queue
 }
 
 // view returns w's view without ownerQueued. mu is held.
@@ -21,7 +21,7 @@ func (w *waiter) view() view {
 	q := w.queue
 	v := view{
 		request: w.request, answers: q.answers, leads: w.leads(), admitted: w.shared && w.queued() && q.admits(w),
-		sharedClosed: q.sharedClosed, mayReenter: w.mayReenter, reenters: q.all.reenters,
+		onlyLeaderShares: q.onlyLeaderShares, mayReenter: w.mayReenter, reenters: q.all.reenters,
 	}
 	if v.leads && !q.all.closing {
 		heldHere := w.waitsItsTurn() && v.answers.latest.here != nil && (q.mayHavePlace || !q.all.strategy.fair)
@@ -48,7 +48,7 @@ func (v view) nextStep(now time.Time, due bool, end time.Time) (s step, quietUnt
 	switch {
 	case v.leads && due && now.Before(v.quietUntil):
 		return stay, v.quietUntil
-	case v.leads && due, !v.leads && v.admitted && !v.sharedClosed:
+	case v.leads && due, !v.leads && v.admitted && !v.onlyLeaderShares:
 		s = send
 	case !v.leads && v.mayReenter:
 		s = sendEarly

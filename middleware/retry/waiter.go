@@ -129,7 +129,7 @@ func (w *waiter) recordOutcome(o outcome, took time.Duration) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	q.setLatest(o, w)
-	q.sharedClosed = q.sharedClosed || w.shared
+	q.onlyLeaderShares = q.onlyLeaderShares || w.shared
 	if o.held == nil {
 		q.dropBaton(w)
 	} else {

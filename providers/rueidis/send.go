@@ -57,9 +57,9 @@ func (n *node) send(ctx context.Context, commands []*adapter.Command) {
 	if !driver.Urgent(ctx) {
 		reserve = nil
 	}
-	room := make(chan struct{}) // at once, over a shared connection
+	sharedNow := make(chan struct{}) // closed if the commands may use a shared connection
 	if r != pooled {
-		close(room)
+		close(sharedNow)
 	}
 	select {
 	case n.pool <- struct{}{}:
@@ -72,7 +72,7 @@ func (n *node) send(ctx context.Context, commands []*adapter.Command) {
 		n.sendPooled(ctx, commands, n.pool)
 	case reserve <- struct{}{}:
 		n.sendPooled(ctx, commands, reserve)
-	case <-room:
+	case <-sharedNow:
 		n.sendShared(ctx, commands)
 	case <-ctx.Done():
 		for _, c := range commands {

@@ -49,13 +49,15 @@ func hasLifetime(client valkey.Client) bool {
 	return lifetime.CanInt() && lifetime.Int() > 0
 }
 
-// asksContext reports whether client is of a type of valkey-go itself: those call Err of a context
+// checksContext reports whether client is of a type of valkey-go itself: those call Err of a context
 // right before they send (pipe.go: pipe.Do, pipe.DoMulti). With others a command counts as sent as
 // soon as the client has it: its outcome is unknown if ctx ends while the client connects.
 //
 // If a reply comes without a call of Err, the driver relies on it no longer. In that flight,
 // commands of callers that had left were wrongly reported as not sent.
-func asksContext(client valkey.Client) bool { return isOwn(reflect.Indirect(reflect.ValueOf(client))) }
+func checksContext(client valkey.Client) bool {
+	return isOwn(reflect.Indirect(reflect.ValueOf(client)))
+}
 
 // field returns a field of a client of valkey-go's own types, and otherwise an invalid Value.
 func field(client valkey.Client, name string) reflect.Value {

@@ -130,7 +130,7 @@ func TestAsksContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client, m := open(t, kind.set)
-			if !asksContext(client) {
+			if !checksContext(client) {
 				changed(t, "the package", "is another one", client)
 			}
 			for way, blocking := range map[string]bool{"shared": false, "blocking": true} {
@@ -169,8 +169,8 @@ func TestNothingPrivateIsKnown(t *testing.T) {
 			t.Parallel()
 			client, _ := open(t, kind.set)
 			w := &wrapped{client, 1, true}
-			if closedFlag(w) != nil || hasLifetime(w) || asksContext(w) {
-				t.Errorf("fields of another type are read: %v, %t, %t", closedFlag(w), hasLifetime(w), asksContext(w))
+			if closedFlag(w) != nil || hasLifetime(w) || checksContext(w) {
+				t.Errorf("fields of another type are read: %v, %t, %t", closedFlag(w), hasLifetime(w), checksContext(w))
 			}
 			drv, err := New(w)
 			check.Must(t, err)

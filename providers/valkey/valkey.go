@@ -23,7 +23,7 @@ type valkeyDriver struct {
 	client       valkey.Client
 	cluster      bool
 	single       bool        // each command goes by itself
-	asks         atomic.Bool // see asksContext
+	asks         atomic.Bool // see checksContext
 	info         atomic.Pointer[info]
 	closing      atomic.Bool // the last error was ErrClosing
 	clientClosed *uint32     // see closedFlag
@@ -63,7 +63,7 @@ func newDriver(client valkey.Client, single bool) (driver.Driver, error) {
 	}
 	d := &valkeyDriver{client: client, cluster: client.Mode() == valkey.ClientModeCluster, single: single,
 		clientClosed: closedFlag(client)}
-	d.asks.Store(asksContext(client))
+	d.asks.Store(checksContext(client))
 	if d.cluster {
 		t := adapter.NewTopology(d.newNode, d.askSlots, d.Background)
 		d.Pipelines, d.Hub = t, adapter.NewHub(d.open, d.shards(t))

@@ -111,14 +111,14 @@ func readLate(v any) resolve.Verdict {
 	switch v := v.(type) {
 	case bool: // of SET NX
 		if v {
-			return resolve.Won
+			return resolve.Acquired
 		}
 		return resolve.Refused
 	case driver.Reply:
 		switch status, err := v.Int(0); {
 		case err != nil:
 		case status == replyYes:
-			return resolve.Won
+			return resolve.Acquired
 		case slices.Contains(answersOfAcquire, status):
 			return resolve.Refused
 		}

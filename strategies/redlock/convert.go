@@ -145,7 +145,7 @@ func (h *heldLock) awaitShared(ctx context.Context, patience time.Duration) {
 		}
 		h.mu.Lock() // no upgrade of it is in flight any more, nor the downgrade after one
 		defer h.unlock()
-		yield(&p.converting)
+		unclaim(&p.converting)
 		return nil
 	})
 	_ = op.wait(ctx, patience, 0)

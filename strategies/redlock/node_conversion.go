@@ -81,7 +81,7 @@ func (p *nodeLock) sendConversion(to locker.Mode) error {
 	}
 	h.mu.Lock()
 	defer h.unlock()
-	yield(&p.converting)
+	unclaim(&p.converting)
 	if wanted {
 		p.converted(before, to, err)
 	}

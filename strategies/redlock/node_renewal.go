@@ -31,8 +31,8 @@ func (p *nodeLock) claim(inFlight *chan struct{}, left <-chan struct{}) error { 
 	return locker.ErrNotHeld
 }
 
-// yield ends a claim. The mutex is held.
-func yield(inFlight *chan struct{}) { //nolint:gocritic // it sets it
+// unclaim ends a claim. The mutex is held.
+func unclaim(inFlight *chan struct{}) { //nolint:gocritic // it sets it
 	close(*inFlight)
 	*inFlight = nil
 }
@@ -54,7 +54,7 @@ func (p *nodeLock) sendRenewal(ttl time.Duration, began time.Time, left <-chan s
 	err := p.extend(ttl)
 	h.mu.Lock()
 	defer h.unlock()
-	yield(&p.renewing)
+	unclaim(&p.renewing)
 	if err == nil {
 		p.renewed = sent
 		p.catchUp(sent.Add(ttl))

@@ -121,7 +121,7 @@ func (s *server) residueOf(u *resolve.Unanswered, key string, timeout time.Durat
 func readLate(v any) resolve.Verdict {
 	switch v {
 	case true:
-		return resolve.Won
+		return resolve.Acquired
 	case false:
 		return resolve.Refused
 	}

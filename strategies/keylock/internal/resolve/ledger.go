@@ -8,8 +8,8 @@ const (
 	Unclear Verdict = iota
 	// Refused: it was executed and changed nothing, or never will be executed.
 	Refused
-	// Won: it made the hold.
-	Won
+	// Acquired: it made the hold.
+	Acquired
 )
 
 // ledger counts the unanswered sends of one acquire and their known outcomes. The zero ledger has

@@ -51,7 +51,7 @@ func TestLedger(t *testing.T) {
 			case "late refused":
 				l = l.answered(Refused)
 			case "late won":
-				l = l.answered(Won)
+				l = l.answered(Acquired)
 			case "late lost":
 				l = l.answered(Unclear)
 			case "found":
@@ -70,7 +70,7 @@ func TestLedger(t *testing.T) {
 func TestLedgerAbsentOfATimeBefore(t *testing.T) {
 	t.Parallel()
 	before := ledger{}.unanswered(true)
-	after := before.answered(Won).absent(before)
+	after := before.answered(Acquired).absent(before)
 	check.Equal(t, "holds, after a try that was asked before the hold was there", after.present, 1)
 }
 
