@@ -207,6 +207,40 @@ func (t *caseT) waitsUntilCancelled(l locker.Locker, req locker.Request) (cancel
 	}
 }
 
+// waitBehind is waitAs for a request that only a waiter keeps out. In real time the request may also
+// acquire the lock at once: a waiter whose process gets no CPU for seconds loses its place.
+func (t *caseT) waitBehind(l locker.Locker, req locker.Request) <-chan *locker.Lock {
+	t.Helper()
+	if t.inFakeTime() {
+		return t.waitAs(l, req, subscribed)
+	}
+	entered := make(chan struct{}, 1)
+	enter := func() {
+		select {
+		case entered <- struct{}{}:
+		default:
+		}
+	}
+	ctx := locktrace.With(t.Ctx, &locktrace.Trace{
+		Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
+			if subscribed(info) {
+				enter()
+			}
+		},
+		Acquired: func(context.Context, locktrace.AcquiredInfo) { enter() },
+	})
+	got := make(chan *locker.Lock, 1)
+	go func() {
+		lock, err := l.Acquire(ctx, req)
+		if err != nil {
+			t.Errorf("Acquire behind a waiter: %v", err)
+		}
+		got <- lock
+	}()
+	t.Event(entered, "the request waits, or has the lock")
+	return got
+}
+
 // nobodyInTheWay demands that req succeeds within a few milliseconds.
 func (t *caseT) nobodyInTheWay(req locker.Request, what string) {
 	t.Helper()
@@ -235,9 +269,9 @@ func leaverKeepsNobodyOut(t *caseT) {
 		leave := t.waitsUntilCancelled(waiter, writer(name))
 		var readers []<-chan *locker.Lock
 		if inBoth { // processes
-			readers = append(readers, t.waitAs(waiter, reader(name), subscribed))
+			readers = append(readers, t.waitBehind(waiter, reader(name)))
 		}
-		readers = append(readers, t.waitAs(t.waiting(t.direct(), retry.Config{Policy: never}), reader(name), subscribed))
+		readers = append(readers, t.waitBehind(t.waiting(t.direct(), retry.Config{Policy: never}), reader(name)))
 		began := time.Now()
 		leave()
 		for _, got := range readers {
