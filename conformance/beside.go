@@ -148,7 +148,7 @@ func lastReleaseIsPublished(t *caseT) {
 		t.acquire(a, t.beside(name, long)), t.acquire(b, t.beside(name, 2*long)), t.acquire(a, t.beside(name, long)),
 	}
 	t.contended(b, locker.Request{Name: name}) // it waits from now on
-	sub := t.listenFor(name, wakeChannel(name))
+	sub := t.listenFor(name, t.wakeChannel(name))
 	for i, lock := range locks {
 		t.OK(lock.Release(t.Ctx), "Release")
 		if n := sub.count(); (n > 0) != (i == len(locks)-1) {
@@ -193,7 +193,11 @@ func nothingShortensTheCounter(t *caseT) {
 		name, began := t.Key(), time.Now()
 		check := func(what string, least time.Duration) {
 			t.Helper()
-			if left := t.PTTL(fenceKey(name)); left < least-time.Since(began)-time.Second {
+			left := t.PTTL(t.fenceKey(name))
+			switch endless := left == suite.NeverExpires; {
+			case endless != t.h.Can.EndlessCounter:
+				t.Errorf("after %s the counter lives for %v, EndlessCounter: %v", what, left, t.h.Can.EndlessCounter)
+			case !endless && left < least-time.Since(began)-time.Second:
 				t.Errorf("after %s the counter lives for %v, want %v", what, left, least)
 			}
 		}
@@ -220,11 +224,16 @@ func nothingShortensTheCounter(t *caseT) {
 			t.OK(lock.Upgrade(t.Ctx), "Upgrade")
 			check("conversions", 4*day)
 		}
+		if t.h.Can.EndlessCounter {
+			t.OK(lock.Release(t.Ctx), "Release")
+			check("a release", 0)
+			continue
+		}
 		for what, touch := range map[string]func() error{
 			"a renewal": func() error { return lock.Renew(t.Ctx, 0) },
 			"a raise":   func() error { return raise(0) },
 		} {
-			t.Do(fenceKey(name), "PEXPIRE", fenceKey(name), long.Milliseconds())
+			t.Do(t.fenceKey(name), "PEXPIRE", t.fenceKey(name), long.Milliseconds())
 			t.OK(touch(), "%s", what)
 			check(what+" of a hold whose counter would end", long+day)
 		}
@@ -238,7 +247,7 @@ func badCounterFailsWhatNeedsIt(t *caseT) {
 		"a text": {"SET", "soon"}, "a list": {"RPUSH", "1"}, "the highest number": {"SET", "9007199254740991"},
 	} {
 		name := t.Key()
-		key := fenceKey(name)
+		key := t.fenceKey(name)
 		lock := t.acquire(l, t.beside(name, long))
 		fails := map[string]func() error{
 			"Resume": func() error { _, err := locker.Resume(t.Ctx, l, lock.Handle()); return err },
@@ -323,7 +332,7 @@ func ownersHoldsHaveOneToken(t *caseT) {
 	locks := []*locker.Lock{plain, same("beside a hold without a token and one with it", first.Fence())}
 	high := first.Fence() + time.Hour.Microseconds()
 	for _, to := range []int64{high, first.Fence()} {
-		t.Do(fenceKey(name), "DEL", fenceKey(name)) // as an eviction may
+		t.Do(t.fenceKey(name), "DEL", t.fenceKey(name)) // as an eviction may
 		result, err := bareLease(first).Do(t.Ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: to})
 		t.OK(err, "raise the token without its counter")
 		if result.Fence != high {
@@ -404,7 +413,7 @@ func conversionsGoOn(t *caseT) {
 func onlyDowngradeIsPublished(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.Key()
 	lock := t.acquire(a, writer(name))
-	sub := t.listenFor(name, wakeChannel(name))
+	sub := t.listenFor(name, t.wakeChannel(name))
 	for range 3 {
 		t.contended(b, reader(name)) // it waits from now on
 		t.OK(lock.Downgrade(t.Ctx), "Downgrade")

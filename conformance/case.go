@@ -73,7 +73,10 @@ func (c *testCase) proves() string {
 
 // suite returns the cases for the strategy of h, and their servers.
 func (h *Harness) suite() *suite.Suite {
-	s := &suite.Suite{Name: h.Name, Lacks: h.Lacks, On: h.On}
+	s := &suite.Suite{Name: h.Name, Lacks: h.Lacks, On: h.On, CountersStay: h.Can.EndlessCounter}
+	if h.Siblings != nil {
+		s.IsCounter = h.Siblings.IsFenceKey
+	}
 	if h.Dial != nil {
 		s.Dial = func(tb testing.TB, target suite.Target) (driver.Driver, error) {
 			return h.Dial(tb, drivertest.Target(target))

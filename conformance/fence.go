@@ -36,16 +36,19 @@ var fenceCases = []testCase{
 		run: counterAheadCountsOn,
 	},
 	{
-		name: "the counter outlives the lock by a day", contract: fencing, on: suite.WithoutSentinel,
+		name: "the counter outlives the lock by a day", contract: fencing, on: suite.WithoutSentinel, can: counterEnds,
 		why: "the next tenure needs it, and it must not stay for ever",
 		run: counterOutlivesLock,
 	},
 }
 
+// counterEnds selects the strategies whose fence counter expires.
+func counterEnds(c Capabilities) bool { return !c.EndlessCounter }
+
 // counter reads the fence counter of a name.
 func (t *caseT) counter(name string) int64 {
 	t.Helper()
-	text, _ := t.Stored(fenceKey(name))
+	text, _ := t.Stored(t.fenceKey(name))
 	n, err := strconv.ParseInt(text, 10, 64)
 	t.OK(err, "the fence counter of %.80q", name)
 	return n
@@ -146,7 +149,7 @@ func counterAheadCountsOn(t *caseT) {
 		time.Now().Add(24 * time.Hour).UnixMicro(), 1<<53 - 1000, // near Lua's largest exact integer
 	} {
 		name := t.Key()
-		t.Do(fenceKey(name), "SET", fenceKey(name), ahead)
+		t.Do(t.fenceKey(name), "SET", t.fenceKey(name), ahead)
 		for i := range int64(3) {
 			lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
 			if want := ahead + i + 1; lock.Fence() != want {
@@ -167,15 +170,15 @@ func counterOutlivesLock(t *caseT) {
 		began := time.Now()
 		lock := t.acquire(l, locker.Request{Name: name, TTL: ttl, Fenced: true})
 		check := func(when string, ttl time.Duration) {
-			t.Left(t.PTTL(fenceKey(name)), ttl+day, began, "%s the counter of a lock of %v", when, ttl)
+			t.Left(t.PTTL(t.fenceKey(name)), ttl+day, began, "%s the counter of a lock of %v", when, ttl)
 		}
 		check("after Acquire", ttl)
 		t.OK(lock.Renew(t.Ctx, 2*ttl), "Renew")
 		check("after Renew", 2*ttl)
 		t.OK(lock.Release(t.Ctx), "Release")
-		if left := t.PTTL(fenceKey(name)); left < day-time.Since(began)-time.Second {
+		if left := t.PTTL(t.fenceKey(name)); left < day-time.Since(began)-time.Second {
 			t.Errorf("after Release the counter lives for %v, want at least a day", left)
 		}
-		t.Do(name, "DEL", fenceKey(name))
+		t.Do(name, "DEL", t.fenceKey(name))
 	}
 }

@@ -37,6 +37,8 @@ type Capabilities struct {
 	// Renews: locks are renewed until they are released, for the first time before half of their TTL
 	// is over. To await the end of a lease, a case closes the holder's driver, or cuts it off.
 	Renews bool
+	// EndlessCounter: the fence counter never expires. Otherwise it outlives the lock by a day.
+	EndlessCounter bool
 	// CoolDown is for how long a name stays taken after a release; 0 if it is free at once. The
 	// suite then waits that long after each release, and tries no hand-over.
 	CoolDown time.Duration
@@ -47,6 +49,16 @@ type Capabilities struct {
 type Timeouts struct {
 	Attempt time.Duration // of one send
 	Release time.Duration // of a release with all its sends
+}
+
+// Siblings names the fence counter of a name and the channel of its releases.
+type Siblings struct {
+	// FenceKey returns the key of the counter, or "" if the name must be refused.
+	FenceKey func(name string) string
+	// IsFenceKey reports whether a key of the server is a counter.
+	IsFenceKey func(key string) bool
+	// WakeChannel returns the channel.
+	WakeChannel func(name string) string
 }
 
 // Harness describes the subject of Run, and connects to it.
@@ -70,6 +82,9 @@ type Harness struct {
 	NewSemaphore func(drv driver.Driver, permits int, bound Timeouts) (locker.Locker, error)
 	// Can are the capabilities of New's strategy.
 	Can Capabilities
+	// Siblings names what New's strategy has beside the key of a name. nil: as docs/contracts.md
+	// defines it.
+	Siblings *Siblings
 	// Around is middleware to put around the strategy, and around middleware/retry in the cases with
 	// waiters: it must change no contract. nil: none.
 	Around locker.Middleware

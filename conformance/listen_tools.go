@@ -18,8 +18,12 @@ type listener struct {
 	talk *resp.Conn // to publish the mark
 }
 
-// wakeChannel returns the channel of name's releases, as docs/contracts.md defines it.
-func wakeChannel(name string) string {
+// wakeChannel returns the channel of name's releases: Harness.Siblings, or as docs/contracts.md
+// defines it.
+func (t *caseT) wakeChannel(name string) string {
+	if t.h.Siblings != nil {
+		return t.h.Siblings.WakeChannel(name)
+	}
 	channel, _ := sibling.Of(name, sibling.WakeSuffix)
 	return channel
 }

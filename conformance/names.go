@@ -53,7 +53,7 @@ var nameCases = []testCase{
 
 func namesAreKeys(t *caseT) {
 	l, id := t.direct(), t.Key()
-	for name, fence := range map[string]string{
+	fences := map[string]string{
 		id:                                     "{" + id + "}:fence",
 		id + "\x00":                            "{" + id + "\x00}:fence",
 		id + "\r\nx":                           "{" + id + "\r\nx}:fence",
@@ -65,7 +65,16 @@ func namesAreKeys(t *caseT) {
 		id + ":fence:x":                        "{" + id + ":fence:x}:fence",
 		id + " *?[a]\\\"'":                     "{" + id + " *?[a]\\\"'}:fence",
 		id + strings.Repeat("n", 1024-len(id)): "{" + id + strings.Repeat("n", 1024-len(id)) + "}:fence",
-	} {
+	}
+	for name, fence := range fences {
+		if t.h.Siblings != nil {
+			fence = t.h.Siblings.FenceKey(name)
+		}
+		if fence == "" {
+			lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
+			t.refusedAsInvalid(lock, err, "a name without a fence counter")
+			continue
+		}
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
 		if lock.Name() != name {
 			t.Errorf("the lock of %.80q has the name %.80q", name, lock.Name())

@@ -209,7 +209,7 @@ func earlierTryRefusesNone(t *caseT) {
 func fencesIncreaseOverQuorums(t *caseT) {
 	name := t.Key()
 	ahead := time.Now().Add(time.Hour).UnixMicro()
-	t.at(0, "SET", fenceKey(name), strconv.FormatInt(ahead, 10)) // as after a fast clock
+	t.at(0, "SET", t.fenceKey(name), strconv.FormatInt(ahead, 10)) // as after a fast clock
 	last := ahead
 	for _, down := range [][]int{{3, 4}, {0, 1}, {2, 3}, {0, 4}} {
 		proxies, l := t.quorumBehind()

@@ -250,5 +250,5 @@ func (t *caseT) outage(l locker.Locker, req locker.Request, what string) {
 // listen counts the wake-ups of name on a node.
 func (t *caseT) listen(i int, name string) *listener {
 	t.Helper()
-	return t.listenAt(t.Server.Nodes[i].Target.Addrs[0], wakeChannel(name))
+	return t.listenAt(t.Server.Nodes[i].Target.Addrs[0], t.wakeChannel(name))
 }

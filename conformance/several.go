@@ -165,7 +165,7 @@ func severalInOneSlot(t *caseT) {
 	}
 	for _, name := range names {
 		t.gone(name, "after DoAll")
-		t.Do(name, "DEL", fenceKey(name))
+		t.Do(name, "DEL", t.fenceKey(name))
 	}
 }
 

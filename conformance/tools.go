@@ -283,8 +283,12 @@ func lapses(c Capabilities) bool         { return !c.Renews }
 func fair(c Capabilities) bool           { return c.Fair }
 func handsOver(c Capabilities) bool      { return c.CoolDown == 0 }
 
-// fenceKey returns the key of the fence counter of a name, as docs/contracts.md defines it.
-func fenceKey(name string) string {
+// fenceKey returns the key of the fence counter of a name: Harness.Siblings, or as docs/contracts.md
+// defines it.
+func (t *caseT) fenceKey(name string) string {
+	if t.h.Siblings != nil {
+		return t.h.Siblings.FenceKey(name)
+	}
 	key, _ := sibling.Of(name, sibling.FenceSuffix)
 	return key
 }

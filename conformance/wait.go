@@ -110,7 +110,7 @@ func releaseIsPublished(t *caseT) {
 // the hold alone.
 func undoIsQuiet(t *caseT) {
 	l, name := t.direct(), t.Key()
-	sub := t.listenAt(t.Server.Target.Addrs[0], wakeChannel(name))
+	sub := t.listenAt(t.Server.Target.Addrs[0], t.wakeChannel(name))
 	for _, fenced := range []bool{false, true} {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 		t.contended(l, locker.Request{Name: name})

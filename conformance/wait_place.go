@@ -93,7 +93,7 @@ func releaseWakesFirstAlone(t *caseT) {
 	for _, p := range waiters {
 		channels = append(channels, p.channel.Name())
 	}
-	heard := t.listenFor(held.Name(), append(channels, wakeChannel(held.Name()))...)
+	heard := t.listenFor(held.Name(), append(channels, t.wakeChannel(held.Name()))...)
 	for i, p := range waiters {
 		for _, p := range slices.Backward(waiters[i:]) {
 			p.refused()
@@ -119,7 +119,7 @@ func nobodyIsTold(t *caseT) {
 	if !places {
 		return
 	}
-	heard := t.listenFor(name, wakeChannel(name))
+	heard := t.listenFor(name, t.wakeChannel(name))
 	for range 3 {
 		for _, fenced := range []bool{false, true} {
 			lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})

@@ -78,7 +78,7 @@ func otherTypeIsAnError(t *caseT) {
 				t.PTTL(name) != suite.NeverExpires {
 				t.Errorf("the %s %v became %v, which ends in %v", typ, before, after, t.PTTL(name))
 			}
-			if t.Exists(fenceKey(name)) {
+			if t.Exists(t.fenceKey(name)) {
 				t.Errorf("an acquire that failed left a fence counter")
 			}
 		}
@@ -90,7 +90,7 @@ func hugeValueIsNotRead(t *caseT) {
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
 	inspects, _ := lease.Find[locker.Inspector](unwrap(l))
 	const size, times = 16 << 20, 5
-	for _, key := range []string{name, fenceKey(name)} {
+	for _, key := range []string{name, t.fenceKey(name)} {
 		t.Do(key, "DEL", key)
 		t.Do(key, "SETRANGE", key, size-1, "x")
 	}
@@ -128,7 +128,7 @@ func hugeValueIsNotRead(t *caseT) {
 	}
 	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release")
 	t.Do(name, "DEL", name)
-	t.Do(fenceKey(name), "DEL", fenceKey(name))
+	t.Do(t.fenceKey(name), "DEL", t.fenceKey(name))
 }
 
 func changedTypeIsLost(t *caseT) {
@@ -154,7 +154,7 @@ func fenceKeyWithoutNumber(t *caseT) {
 	l := t.direct()
 	for _, counter := range []string{"abc", "", "12x", "-5", "1.5", "1e5", " 7", "99999999999999999999", "list"} {
 		name := t.Key()
-		key := fenceKey(name)
+		key := t.fenceKey(name)
 		if counter == "list" {
 			t.Do(key, "RPUSH", key, "a")
 		} else {
@@ -187,7 +187,7 @@ func fenceKeyWithoutNumber(t *caseT) {
 func changedFenceKeyIsLeftAlone(t *caseT) {
 	l := t.direct()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: true})
-	key := fenceKey(lock.Name())
+	key := t.fenceKey(lock.Name())
 	t.Do(key, "DEL", key)
 	t.Do(key, "RPUSH", key, "a")
 	if err := lock.Renew(t.Ctx, 2*long); err != nil { // success is right too, since the lock itself exists

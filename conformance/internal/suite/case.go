@@ -7,8 +7,10 @@ import (
 	"crypto/tls"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -106,6 +108,11 @@ type Suite struct {
 	Lacks []Feature
 	On    []Kind // nil: all allowed by Lacks
 	Cases []Case
+	// IsCounter reports whether a key is a fence counter, which a case may leave. nil: by the suffix
+	// of docs/contracts.md.
+	IsCounter func(key string) bool
+	// CountersStay: fence counters never expire. Otherwise each must expire.
+	CountersStay bool
 	// Short leaves out cases with several real servers. Run sets it if the test runs with -short.
 	Short bool
 	// Full runs the cases of a quorum on real servers too. Run sets it if HOLDFAST_TEST=full.
@@ -117,6 +124,14 @@ type Suite struct {
 
 // Lacking reports whether the adapter is declared to lack f.
 func (s *Suite) Lacking(f Feature) bool { return slices.Contains(s.Lacks, f) }
+
+// isCounter reports whether a key is a fence counter.
+func (s *Suite) isCounter(key string) bool {
+	if s.IsCounter != nil {
+		return s.IsCounter(key)
+	}
+	return strings.HasSuffix(key, sibling.FenceSuffix)
+}
 
 // leavesOut reports whether s has no time for c on servers of kind k.
 func (s *Suite) leavesOut(c *Case, k Kind) bool {

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/holdfast-go/holdfast/internal/sibling"
 )
 
 // census records the keys of a case. None must be left when it is over.
@@ -55,8 +53,8 @@ func (c *census) stray(found []string) []string {
 	})
 }
 
-// leavesNoKey demands that a case, its drivers closed, has left no key but fence counters with an
-// expiry.
+// leavesNoKey demands that a case, its drivers closed, has left no key but fence counters, with an
+// expiry unless CountersStay.
 func (t *T) leavesNoKey() {
 	t.Helper()
 	if t.LeavesKeys || t.Failed() || t.Server.Given { // RunAt looks once, after all cases
@@ -66,7 +64,10 @@ func (t *T) leavesNoKey() {
 		found, err := s.list(ctx, "KEYS", "*conformance.*")
 		var stray []string
 		for _, key := range t.made.stray(found) {
-			if strings.HasSuffix(key, sibling.FenceSuffix) {
+			if t.Suite.isCounter(key) {
+				if t.Suite.CountersStay {
+					continue
+				}
 				if ms, err := s.Do(ctx, key, "PTTL", key); err == nil && ms == int64(-1) {
 					stray = append(stray, key+", a fence counter that never expires")
 				}

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/resp"
-	"github.com/holdfast-go/holdfast/internal/sibling"
 )
 
 // Result is the result of one case on a server in use by others.
@@ -102,7 +100,7 @@ func (s *Suite) RunAt(ctx context.Context, target Target, pick func(name string)
 		})
 	}
 	wg.Wait()
-	return srv.tidyUp(context.WithoutCancel(ctx), &made, &tidy)
+	return srv.tidyUp(context.WithoutCancel(ctx), &made, &tidy, s.isCounter)
 }
 
 // add adds the keys of another census.
@@ -116,7 +114,7 @@ func (c *census) add(other *census) {
 }
 
 // tidyUp removes the keys of made, and returns an error if any of tidy were left.
-func (s *Server) tidyUp(ctx context.Context, made, tidy *census) (err error) {
+func (s *Server) tidyUp(ctx context.Context, made, tidy *census, isCounter func(string) bool) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	conn, err := Connect(ctx, s.Target)
@@ -131,7 +129,7 @@ func (s *Server) tidyUp(ctx context.Context, made, tidy *census) (err error) {
 	all := (&census{keys: made.keys}).stray(found)
 	left := tidy.stray(slices.Clone(all))
 	left = slices.DeleteFunc(left, func(key string) bool {
-		return strings.HasSuffix(key, sibling.FenceSuffix) || endsSoon(conn, key)
+		return isCounter(key) || endsSoon(conn, key)
 	})
 	for _, key := range all {
 		if _, err := conn.Do("DEL", key); err != nil {
