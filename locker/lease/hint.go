@@ -22,7 +22,7 @@ type Hint struct {
 	// Fair: the order of the queue is strict, and nobody passes the first waiter. If the strategy
 	// has two modes, it is the order of the exclusive requests.
 	Fair bool
-	// Foreign: another library holds the lock. It does not publish its release.
+	// Foreign: another library holds the lock. It may not publish its release.
 	Foreign bool
 	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
 	// colliding, as in a quorum. Zero: none.

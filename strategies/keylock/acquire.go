@@ -47,7 +47,7 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 	}}
 	a.timeout = l.cfg.attemptTimeout(a.ttl)
 	if req.Fenced || handed.Fence != 0 {
-		a.counter = counterKey(key)
+		a.counter = l.spec.counterKey(key)
 	}
 	if l.spec.Shared || l.spec.Queue {
 		a.waiter = waiterOf(ctx, req)

@@ -40,7 +40,7 @@ func (l *Locker) endHolds(ctx context.Context, name string, state locker.State, 
 		err := lease.ContextErr(ctx)
 		h := l.foundHold(name, value, 0)
 		if !raised && err == nil {
-			h.counter = counterKey(h.key)
+			h.counter = h.l.spec.counterKey(h.key)
 			_, err = h.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: state.Fence + 1})
 			raised = err == nil
 		}

@@ -174,6 +174,9 @@ func (h *keyHold) endCall(value string, op lease.Op) scriptCall {
 	if spec.Queue && (op.Waiter != "" || fair != "" || next != "" || !op.KeepUntil.IsZero()) {
 		args = append(args, op.Waiter, fair, next)
 	}
+	if spec.Siblings != nil {
+		args = append(args, strconv.Itoa(int(h.l.drv.Delivery(channel))))
+	}
 	c := h.lockCall(spec.Release, args...)
 	if spec.Queue {
 		c.queued()

@@ -28,10 +28,22 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 		return "", err
 	}
 	key = l.cfg.Prefix + req.Name
-	if err := sibling.CheckKey(l.keyName, key); err != nil {
+	if err := l.checkKey(key); err != nil {
 		return "", err
 	}
 	return key, lease.ContextErr(ctx)
+}
+
+// checkKey returns an error if a lock cannot have the key.
+func (l *Locker) checkKey(key string) error {
+	if err := sibling.CheckKey(l.keyName, key); err != nil || l.spec.Siblings == nil {
+		return err
+	}
+	if _, _, ok := l.spec.Siblings(key); !ok {
+		return argument.Invalid(l.keyName, fmt.Sprintf("%.64q", key),
+			"one for which the package documentation of "+l.spec.Name+" names a fence counter and a channel")
+	}
+	return nil
 }
 
 // checkSupport returns an error if the strategy cannot meet a request.

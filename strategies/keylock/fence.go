@@ -14,7 +14,21 @@ const maxFence = 1<<53 - 2
 const counterLife = 24 * time.Hour
 
 // counterKey returns the key of the counter of a lock's key.
-func counterKey(key string) string {
-	counter, _ := sibling.Of(key, sibling.FenceSuffix)
+func (s *Spec) counterKey(key string) (counter string) {
+	if s.Siblings != nil {
+		counter, _, _ = s.Siblings(key)
+		return counter
+	}
+	counter, _ = sibling.Of(key, sibling.FenceSuffix)
 	return counter
+}
+
+// channel returns the channel of releases of a lock's key.
+func (s *Spec) channel(key string) (channel string) {
+	if s.Siblings != nil {
+		_, channel, _ = s.Siblings(key)
+		return channel
+	}
+	channel, _ = sibling.Of(key, sibling.WakeSuffix)
+	return channel
 }

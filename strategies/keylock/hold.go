@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/argument"
-	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -80,10 +79,7 @@ func (h *keyHold) fenced() bool { return h.counter != "" }
 func (h *keyHold) resumes() bool { return h.replaced != "" }
 
 // channel returns the channel of releases.
-func (h *keyHold) channel() string {
-	wake, _ := sibling.Of(h.key, sibling.WakeSuffix)
-	return wake
-}
+func (h *keyHold) channel() string { return h.l.spec.channel(h.key) }
 
 // until returns the Deadline.
 func (h *keyHold) until() time.Time {

@@ -29,7 +29,7 @@ func (l *Locker) inspect(
 	}
 	bound := bounded.New(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
 	defer bound.Stop()
-	keys := []string{key, counterKey(key)}
+	keys := []string{key, l.spec.counterKey(key)}
 	if l.spec.Queue {
 		keys = append(keys, queueKey(key))
 	}

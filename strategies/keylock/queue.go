@@ -133,11 +133,11 @@ func (s *Spec) kept(value string) bool {
 func (s *Spec) foreign(value string) bool {
 	id, kept := strings.CutPrefix(value, reservedPrefix)
 	switch {
-	case !s.Queue || s.ParseValue == nil:
+	case !s.Queue && s.Siblings == nil || s.ParseValue == nil:
 		return false
 	case len(id) >= lease.TokenLen:
 		token, rest := id[:lease.TokenLen], id[lease.TokenLen:]
-		return !lease.IsToken(token) || rest != "" && strings.IndexByte("| "+reservedPrefix, rest[0]) < 0
+		return !lease.IsToken(token) || rest != "" && strings.IndexByte("|: "+reservedPrefix, rest[0]) < 0
 	default:
 		return !kept || id != ""
 	}

@@ -70,6 +70,12 @@ type Spec struct {
 	Note bool
 	// ExtraArgs are put behind the arguments of Acquire and Resume.
 	ExtraArgs []string
+	// Siblings names the fence counter and the channel of releases of a lock's key, for the protocol
+	// of another library. Both are in the key's cluster slot. ok is false if a lock cannot have the
+	// key: its acquire is then ErrInvalid. A value of ours begins with lease.NewToken(), followed by
+	// ":", "|", " " or nothing; other values are those of the library (lease.Hint.Foreign). Not with
+	// Queue. Default: Holdfast's own names.
+	Siblings func(key string) (counter, channel string, ok bool)
 
 	// Acquire makes the hold if nobody holds the lock.
 	//
@@ -104,6 +110,7 @@ type Spec struct {
 	//	       if the order is strict, else ''; who is to try next: 'keep' if that place alone, 'leave'
 	//	       if nobody waits there any more, else '' for the first waiter. The three are left
 	//	       out if all are '' and nothing follows;
+	//	       with Siblings: the driver.Delivery to the driver's own subscriptions to the channel;
 	//	       with MinHold, if the name is to stay taken: for how long. The hold
 	//	       is replaced by one that nobody can renew or release, and waiters that do not poll are
 	//	       woken, so that they learn when it ends. It never lasts longer than the lease of the
@@ -168,6 +175,8 @@ func (s *Spec) check() error {
 		return argument.Invalid("keylock.Spec of "+s.Name, "Note without Resume", "both, or no Note")
 	case (s.NewValue == nil) != (s.ParseValue == nil):
 		return argument.Invalid("keylock.Spec of "+s.Name, "one of NewValue and ParseValue", "both or neither")
+	case s.Siblings != nil && s.Queue:
+		return argument.Invalid("keylock.Spec of "+s.Name, "Siblings with Queue", "one of them, or neither")
 	case s.Permits != 0 && (s.ParseValue == nil || s.ParsePermits == nil):
 		return argument.Invalid("keylock.Spec of "+s.Name, "Permits without ParseValue or ParsePermits", "all three")
 	}
