@@ -59,6 +59,7 @@ var arrows = []arrow{
 	{"strategies/reentrant", strategy + "strategies/internal/... strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
 	{"strategies/keylock", strategy + "strategies/keylock/...", "", "whoever writes a strategy takes on no client"},
 	{"strategies/redlock", strategy, "", "a quorum composes over any Locker, so it knows no strategy and no client"},
+	{"strategies/redisson", strategy + "strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
 	{"strategies/rwhash", strategy + "strategies/internal/... strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
 	{"strategies/semaphore", strategy + "strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},
 	{"strategies/single", strategy + "strategies/keylock/...", "", "a strategy runs on any client, so it knows none"},

@@ -13,7 +13,7 @@ import (
 // strategies, Kinds and WithFork are the dimensions of the conformance suite's product. The chain
 // has a watchdog in it, and does not run over the same clients as the watchdog alone.
 var (
-	strategies = []string{"reentrant", "rwhash", "watchdog", "chain", "semaphore"}
+	strategies = []string{"reentrant", "rwhash", "watchdog", "chain", "semaphore", "redisson"}
 	Kinds      = []drivertest.Kind{drivertest.Memory, drivertest.Single, drivertest.Cluster, drivertest.Sentinel}
 )
 

@@ -29,6 +29,7 @@ func TestPairwise(t *testing.T) {
 		"watchdog":  "goredis: cluster; rueidis: sentinel; redigo: memory; valkey: single",
 		"chain":     "goredis: single; rueidis: cluster; redigo: sentinel; valkey: memory",
 		"semaphore": "goredis: memory; rueidis: single; redigo: cluster; valkey: sentinel",
+		"redisson":  "goredis: sentinel; rueidis: memory; redigo: single; valkey: cluster",
 	}
 	for i, strategy := range strategies {
 		got := ""

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
@@ -31,6 +32,9 @@ var replicated = map[string]func(driver.Driver) (locker.Locker, error){
 	},
 	"rwhash": func(drv driver.Driver) (locker.Locker, error) {
 		return rwhash.New(drv, rwhash.Config{MinReplicas: 1, AttemptTimeout: attemptTimeout})
+	},
+	"redisson": func(drv driver.Driver) (locker.Locker, error) {
+		return redisson.New(drv, redisson.Config{MinReplicas: 1, AttemptTimeout: attemptTimeout})
 	},
 	"semaphore": func(drv driver.Driver) (locker.Locker, error) {
 		return semaphore.New(drv, semaphore.Config{Permits: 2, MinReplicas: 1, AttemptTimeout: attemptTimeout})

@@ -149,6 +149,7 @@ var ruleCases = []ruleCase{
 	{"reentrant", "reentrant", "lock:"},
 	{"rwhash", "rwhash", "lock:"},
 	{"semaphore", "semaphore", "lock:"},
+	{"redisson", "redisson", "lock:"},
 	{"tagged", "single", "lock:{tag}:"},
 }
 

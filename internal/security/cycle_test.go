@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -30,6 +31,19 @@ type strategy struct {
 	more func(c *cycle, name string)
 	// permits: it has permits, so it can be no node of a quorum and elects no leader.
 	permits bool
+	// siblings names the fence counter and the channel of releases. nil: as docs/contracts.md defines
+	// them.
+	siblings func(name string) (counter, channel string)
+}
+
+// beside returns the fence counter and the channel of a name's releases.
+func (s strategy) beside(name string) (counter, channel string) {
+	if s.siblings != nil {
+		return s.siblings(name)
+	}
+	counter, _ = sibling.Of(name, sibling.FenceSuffix)
+	channel, _ = sibling.Of(name, sibling.WakeSuffix)
+	return counter, channel
 }
 
 type lockerInspector interface {
@@ -72,6 +86,15 @@ var strategies = map[string]strategy{
 		},
 		permits: true,
 	},
+	"redisson": {
+		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
+			return redisson.New(drv, redisson.Config{Prefix: prefix, AttemptTimeout: attemptTimeout})
+		},
+		more: func(*cycle, string) {},
+		siblings: func(name string) (counter, channel string) {
+			return "redisson_lock_token:{" + name + "}", "redisson_lock__channel:{" + name + "}"
+		},
+	},
 }
 
 // cycle makes all calls of the locks of one strategy over one driver. It goes on after errors.
@@ -105,7 +128,8 @@ func (s strategy) runAs(t *testing.T, drv driver.Driver, name, owner, note strin
 	c.hold(locker.Request{Name: name + "fenced", Fenced: true})
 	c.several(name+"first", name+"second")
 	c.takeOver(locker.Request{Name: name + "resumed", Fenced: true})
-	c.wait(locker.Request{Name: name + "awaited"})
+	_, wake := s.beside(name + "awaited")
+	c.wait(locker.Request{Name: name + "awaited"}, wake)
 	if !s.permits {
 		c.lead(name + "led")
 		c.quorum(name)
@@ -219,9 +243,8 @@ func (c *cycle) takeOver(req locker.Request) {
 	}
 }
 
-// wait waits for a release. Only a wake-up reports it in time.
-func (c *cycle) wait(req locker.Request) {
-	wake, _ := sibling.Of(req.Name, sibling.WakeSuffix)
+// wait waits for a release. Only a wake-up on the channel reports it in time.
+func (c *cycle) wait(req locker.Request, wake string) {
 	sub, err := c.drv.Subscribe(c.ctx, wake) // the waiter shares it, and so subscribes at once
 	if !c.check(err, "subscribe") {
 		return

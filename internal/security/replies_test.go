@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
@@ -73,6 +74,7 @@ func everyText(t *testing.T, drv driver.Driver) string {
 		locker.Must(reentrant.New(drv, reentrant.Config{})),
 		locker.Must(rwhash.New(drv, rwhash.Config{})),
 		locker.Must(semaphore.New(drv, semaphore.Config{Permits: 2})),
+		locker.Must(redisson.New(drv, redisson.Config{})),
 	} {
 		for _, fenced := range []bool{false, true} {
 			lock, err := l.Acquire(ctx, locker.Request{Name: "a", Fenced: fenced, Note: "n"})

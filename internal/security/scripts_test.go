@@ -27,6 +27,7 @@ import (
 // recorder is a driver that notes its commands.
 type recorder struct {
 	driver.Driver
+	beside func(name string) (counter, channel string)
 
 	mu       sync.Mutex
 	scripts  map[string]string // the sources, by digest
@@ -36,7 +37,7 @@ type recorder struct {
 }
 
 func recording(drv driver.Driver) *recorder {
-	return &recorder{Driver: drv, scripts: map[string]string{}}
+	return &recorder{Driver: drv, beside: strategy{}.beside, scripts: map[string]string{}}
 }
 
 // note notes a command. Its first argument may be a token; the others may be owners, random too.
@@ -46,9 +47,10 @@ func (r *recorder) note(s *driver.Script, keys []string, args ...string) {
 	if s != nil {
 		r.scripts[s.Digest()] = s.Source()
 	}
-	r.keys = append(r.keys, perLock(keys)...)
+	r.keys = append(r.keys, r.perLock(keys)...)
 	for _, arg := range args[:min(len(args), 1)] {
-		if token, _, _ := strings.Cut(arg, "|"); len(token) == lease.TokenLen && !slices.Contains(r.tokens, token) {
+		token, _, _ := strings.Cut(arg, "|")
+		if token = strings.TrimSuffix(token, ":1"); len(token) == lease.TokenLen && !slices.Contains(r.tokens, token) {
 			r.tokens = append(r.tokens, token)
 		}
 	}
@@ -70,7 +72,7 @@ func (r *recorder) EvalAcked(ctx context.Context, s *driver.Script, keys, args [
 }
 
 // perLock divides the keys of a script into those of each lock.
-func perLock(keys []string) (locks [][]string) {
+func (r *recorder) perLock(keys []string) (locks [][]string) {
 	var counter, waiters string
 	for _, key := range keys {
 		if len(locks) > 0 && (key == counter || key == waiters) {
@@ -78,7 +80,7 @@ func perLock(keys []string) (locks [][]string) {
 			continue
 		}
 		locks = append(locks, []string{key})
-		counter, _ = sibling.Of(key, sibling.FenceSuffix)
+		counter, _ = r.beside(key)
 		waiters, _ = sibling.Waiters(key)
 	}
 	return locks
@@ -97,7 +99,7 @@ func (r *recorder) counters() map[string]bool {
 	defer r.mu.Unlock()
 	all := map[string]bool{}
 	for _, k := range r.keys {
-		counter, _ := sibling.Of(k[0], sibling.FenceSuffix)
+		counter, _ := r.beside(k[0])
 		all[counter] = true
 	}
 	return all
@@ -169,6 +171,7 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 	m := miniredis.RunT(t)
 	check.Must(t, m.Set("canary", "sings"))
 	r := recording(clients.All[0].OpenMini(t, m.Addr()))
+	r.beside = s.beside
 	check.OK(t, errors.Join(s.runAs(t, r, name, owner, note, patience).errs...))
 	check.Eventually(t, "nothing is left but fence counters", func() bool { // a quorum's last node is released behind, through r
 		counters := r.counters()
@@ -183,9 +186,8 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 	channels := map[string]bool{}
 	for _, k := range r.keys {
 		keys[k[0]] = true
-		wake, _ := sibling.Of(k[0], sibling.WakeSuffix)
+		counter, wake := s.beside(k[0])
 		channels[wake] = true
-		counter, _ := sibling.Of(k[0], sibling.FenceSuffix)
 		waiters, _ := sibling.Waiters(k[0])
 		if rest := fmt.Sprintf("%q", k[1:]); !slices.Contains([]string{
 			"[]", fmt.Sprintf("[%q]", counter), fmt.Sprintf("[%q]", waiters), fmt.Sprintf("[%q %q]", counter, waiters),

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
@@ -35,6 +36,7 @@ var ours = []struct {
 	{"semaphore", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) {
 		return semaphore.New(d, semaphore.Config{Permits: 3})
 	}},
+	{"redisson", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return redisson.New(d, redisson.Config{}) }},
 }
 
 // On a server out of memory, holders renew, convert, release, and undo a resume.
@@ -106,8 +108,12 @@ func without(t *testing.T, server *redistest.Server, command string) driver.Driv
 func TestExpiryNotPermitted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	drv := without(t, server, "pexpireat")
+	noExpireAt, noExpire := without(t, server, "pexpireat"), without(t, server, "pexpire")
 	for _, s := range ours {
+		drv := noExpireAt
+		if s.name == "redisson" {
+			drv = noExpire
+		}
 		for what, req := range map[string]locker.Request{"": {}, ", fenced": {Fenced: true}, ", with a note": {Note: "at work"}} {
 			if s.name == "single" {
 				continue // its SET has the expiry

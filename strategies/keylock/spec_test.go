@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
@@ -30,15 +31,17 @@ func TestSpecIsChecked(t *testing.T) {
 	t.Parallel()
 	s := driver.NewScript("return 1")
 	value := func(string, string, int) string { return "" }
+	names := func(string) (string, string, bool) { return "", "", false }
 	for what, spec := range map[string]keylock.Spec{
-		"no name":         {Acquire: s, Renew: s, Release: s},
-		"no Acquire":      {Name: "x", Renew: s, Release: s},
-		"no Renew":        {Name: "x", Acquire: s, Release: s},
-		"no Release":      {Name: "x", Acquire: s, Renew: s},
-		"no UndoResume":   {Name: "x", Acquire: s, Renew: s, Release: s, Resume: s},
-		"no Resume":       {Name: "x", Acquire: s, Renew: s, Release: s, UndoResume: s},
-		"no ParseValue":   {Name: "x", Acquire: s, Renew: s, Release: s, NewValue: value},
-		"no ParsePermits": {Name: "x", Acquire: s, Renew: s, Release: s, Permits: 1},
+		"no name":                            {Acquire: s, Renew: s, Release: s},
+		"no Acquire":                         {Name: "x", Renew: s, Release: s},
+		"no Renew":                           {Name: "x", Acquire: s, Release: s},
+		"no Release":                         {Name: "x", Acquire: s, Renew: s},
+		"no UndoResume":                      {Name: "x", Acquire: s, Renew: s, Release: s, Resume: s},
+		"no Resume":                          {Name: "x", Acquire: s, Renew: s, Release: s, UndoResume: s},
+		"no ParseValue":                      {Name: "x", Acquire: s, Renew: s, Release: s, NewValue: value},
+		"a queue beside the names of others": {Name: "x", Acquire: s, Renew: s, Release: s, Queue: true, Siblings: names},
+		"no ParsePermits":                    {Name: "x", Acquire: s, Renew: s, Release: s, Permits: 1},
 	} {
 		check.Error(t, what, check.ErrOf(keylock.New(silentDriver{}, keylock.Config{}, spec)), locker.ErrInvalid)
 	}
@@ -73,6 +76,7 @@ func TestPrefixMakesNoBadKey(t *testing.T) {
 			"reentrant": locker.Must(reentrant.New(drv, reentrant.Config{Prefix: tt.prefix})),
 			"rwhash":    locker.Must(rwhash.New(drv, rwhash.Config{Prefix: tt.prefix})),
 			"semaphore": locker.Must(semaphore.New(drv, semaphore.Config{Permits: 1, Prefix: tt.prefix})),
+			"redisson":  locker.Must(redisson.New(drv, redisson.Config{Prefix: tt.prefix})),
 		} {
 			_, err := l.Acquire(t.Context(), locker.Request{Name: tt.name})
 			if e, ok := errors.AsType[*locker.InvalidError](err); !ok || e.What != name+".Config.Prefix with Request.Name" {

@@ -1,0 +1,22 @@
+package redisson
+
+import (
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
+)
+
+// Locker is the strategy over one driver. Inspect answers with an error for a key of another type;
+// its State.Holds is how often a holder in Java has acquired the lock.
+//
+// It is the type [keylock.Locker], with these methods: Acquire, FindHolds, Inspect,
+// Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
+// find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
+type Locker = keylock.Locker
+
+// New returns a Locker that locks through drv. Errors: ErrInvalid.
+func New(drv driver.Driver, cfg Config) (*Locker, error) {
+	return keylock.New(drv, keylock.Config{
+		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, ReleaseTimeout: cfg.ReleaseTimeout,
+		MinReplicas: cfg.MinReplicas, ReplicaTimeout: cfg.ReplicaTimeout,
+	}, spec)
+}
