@@ -1,5 +1,5 @@
-// Package interop tests that strategies/single shares a name with lock libraries of other
-// languages: each excludes the other, and neither ends a hold of the other.
+// Package interop tests that strategies/single and strategies/redisson share a name with lock
+// libraries of other languages: each excludes the other, and neither ends a hold of the other.
 //
 // A peer is a process with one library and a line protocol: package peer has its commands. Package
 // install downloads the libraries, pinned by the files of each language, once into the user's cache.

@@ -18,7 +18,7 @@ func (p *pair) hammer(t *testing.T) (sum tally) {
 	t.Helper()
 	const name = "hammer"
 	addr := p.server.Addr()
-	ours := [2]*peer.Process{startGo(t, p.client.Name, addr, p.prefix), startGo(t, p.client.Name, addr, p.prefix)}
+	ours := [2]*peer.Process{p.startOurs(t, p.client.Name, addr), p.startOurs(t, p.client.Name, addr)}
 	theirs := [2]*peer.Process{p.theirs, p.start(t, addr)}
 	until := time.Now().Add(2 * time.Second).UnixMilli()
 	for i := range ours {

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,8 @@ type kind struct {
 	version  string
 	pinned   string // the file with the version
 	language string // of package install; "" is Go
-	prefix   string // ours, single.Config.Prefix
+	strategy string // ours; "" is single
+	prefix   string // ours, Config.Prefix of the strategy
 	key      string // theirs, as their documentation names it
 	wakes    waking
 	// attempts is how often it tries before it sleeps. Default: 1.
@@ -36,6 +38,7 @@ const (
 	tracks waking = "sees our DEL"
 	sleeps waking = "sleeps until its timeout"
 	never  waking = "does not wait"
+	wakes  waking = "woken, both ways"
 )
 
 // Times of the peers. Leases are ended by PEXPIRE or DEL, so no TTL passes.
@@ -46,7 +49,8 @@ const (
 	short = 10 * time.Second
 )
 
-// kinds are the libraries whose locks and those of strategies/single are the same key.
+// kinds are the libraries whose locks and those of strategies/single or strategies/redisson are the
+// same key.
 var kinds = []kind{
 	{
 		name: "redsync", library: "redsync", version: "4.18.1", pinned: "go.mod",
@@ -93,6 +97,15 @@ var kinds = []kind{
 		name: "shedlock-safe", library: "ShedLock, `safeUpdate(true)`", version: "7.10.1", pinned: "java/pom.xml", language: "java",
 		prefix: "job-lock:default:", key: "`job-lock:` + environment + `:` + name", wakes: never,
 	},
+	{
+		name: "redisson", library: "Redisson `RLock` and `strategies/redisson`", version: "4.7.0", pinned: "java/pom.xml", language: "java",
+		strategy: "redisson", key: "the name", wakes: wakes,
+		attempts: 2, // before and after it subscribes
+	},
+	{
+		name: "redisson-watchdog", library: "the same, with the watchdog", version: "4.7.0", pinned: "java/pom.xml", language: "java",
+		strategy: "redisson", key: "the name", wakes: wakes, attempts: 2, renewsItself: true,
+	},
 }
 
 // wait is how long the kind is told to wait for a lock of ours.
@@ -110,6 +123,12 @@ func (k kind) start(tb testing.TB, addr string) *peer.Process {
 		return startGo(tb, k.name, addr, "")
 	}
 	return peer.Start(tb, install.Need(tb, k.language).With(k.name, addr))
+}
+
+// startOurs starts a peer in Go with a client and our strategy.
+func (k kind) startOurs(tb testing.TB, client, addr string) *peer.Process {
+	tb.Helper()
+	return startGo(tb, strings.TrimPrefix(k.strategy+"/"+client, "/"), addr, k.prefix)
 }
 
 // startGo starts a peer in Go: this executable.

@@ -13,7 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/interop/peer"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -23,21 +25,24 @@ type pair struct {
 	client clients.Client
 	server *redistest.Server
 	theirs *peer.Process
-	ours   locker.Locker
+	bare   locker.Locker // our strategy
+	ours   locker.Locker // the usual chain around it
 }
 
 func newPair(t *testing.T, k kind, c clients.Client) *pair {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{})
-	return &pair{kind: k, client: c, server: server, theirs: k.start(t, server.Addr()), ours: newOurs(t, c, server, k.prefix)}
+	bare := newStrategy(c.Open(t, server.Addr()), k)
+	ours := locker.Must(holdfast.Wrap(bare, holdfast.Config{}))
+	return &pair{kind: k, client: c, server: server, theirs: k.start(t, server.Addr()), bare: bare, ours: ours}
 }
 
-// newOurs is the usual chain, with a prefix.
-func newOurs(t *testing.T, c clients.Client, server *redistest.Server, prefix string) locker.Locker {
-	t.Helper()
-	drv := c.Open(t, server.Addr())
-	strategy := locker.Must(single.New(drv, single.Config{Prefix: prefix}))
-	return locker.Must(holdfast.Wrap(strategy, holdfast.Config{}))
+// newStrategy is our side of a kind, without waiting and renewals.
+func newStrategy(drv driver.Driver, k kind) locker.Locker {
+	if k.strategy == "redisson" {
+		return locker.Must(redisson.New(drv, redisson.Config{Prefix: k.prefix}))
+	}
+	return locker.Must(single.New(drv, single.Config{Prefix: k.prefix}))
 }
 
 // try makes one attempt of ours. It returns nil if another library holds the lock.
@@ -68,6 +73,12 @@ func (p *pair) hold(t *testing.T, name string) *locker.Lock {
 // await waits for a lock in the background. It returns when that waits.
 func (p *pair) await(t *testing.T, name string) <-chan result {
 	t.Helper()
+	return awaitBy(t, p.ours, name)
+}
+
+// awaitBy is await of a Locker.
+func awaitBy(t *testing.T, l locker.Locker, name string) <-chan result {
+	t.Helper()
 	waits, got := make(chan struct{}, 1), make(chan result, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 	ctx = locktrace.With(ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
@@ -78,7 +89,7 @@ func (p *pair) await(t *testing.T, name string) <-chan result {
 	}})
 	go func() {
 		defer cancel()
-		lock, err := p.ours.Acquire(ctx, locker.Request{Name: name, TTL: ttl})
+		lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: ttl})
 		got <- result{lock, err, time.Now()}
 	}()
 	select {

@@ -4,11 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/interop/peer"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // Every library and Holdfast over go-redis exclude each other, and neither ends a hold of the other.
@@ -60,7 +63,11 @@ func (p *pair) testWait(t *testing.T) {
 	if p.wakes == sleeps {
 		check.AtLeast(t, "the sleep of who is not woken", a.End.Sub(a.Begin), short-time.Second)
 	}
-	got := p.await(t, name)
+	ours := p.ours
+	if p.wakes == wakes { // nothing but their message wakes us
+		ours = locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(long) }}))(p.bare)
+	}
+	got := awaitBy(t, ours, name)
 	tell(t, p.theirs, peer.OK, "release", name)
 	r := <-got
 	check.Must(t, r.err)
@@ -112,12 +119,20 @@ func (p *pair) testDeath(t *testing.T) {
 	check.AtLeast(t, "we waited for the end of the lease", r.at.Sub(begin), rest-rounding)
 	check.OK(t, r.lock.Release(t.Context()))
 
-	holder = startGo(t, p.client.Name, p.server.Addr(), p.prefix)
+	holder = p.startOurs(t, p.client.Name, p.server.Addr())
 	acquire(t, holder, peer.OK, name)
 	holder.Kill()
-	p.sendAcquire(t, name)
-	begin = time.Now()
-	p.command(t, "PEXPIRE", name, rest.Milliseconds())
+	expire := func() {
+		begin = time.Now()
+		p.command(t, "PEXPIRE", name, rest.Milliseconds())
+	}
+	if p.wakes == wakes { // its refusal says when the lease ends
+		expire()
+		p.theirs.Send("acquire", name, ttl.Milliseconds(), p.wait().Milliseconds())
+	} else {
+		p.sendAcquire(t, name)
+		expire()
+	}
 	a := p.theirs.Answer()
 	check.Equal(t, "their acquire after the lease's end "+a.Text, a.Outcome, peer.OK)
 	check.AtLeast(t, "they waited for the end of the lease", a.End.Sub(begin), rest-rounding)

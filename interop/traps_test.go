@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
@@ -24,6 +25,7 @@ func TestTraps(t *testing.T) {
 		test func(*testing.T, *pair)
 	}
 	redisson := kind{name: "redisson", language: "java"}
+	javaLock := func(name string) kind { return kind{name: name, language: "java", strategy: "redisson"} }
 	majority := kindNamed("rueidislock")
 	majority.name = "rueidislock-majority"
 	check.Each(t, map[string]trap{
@@ -35,6 +37,10 @@ func TestTraps(t *testing.T) {
 		"rueidislock, a majority without key 0":   {majority, testMajority},
 		"rueidislock, a majority against redlock": {majority, testMajorityOfOurs},
 		"Redisson, another type":                  {redisson, testAnotherType},
+		"Redisson, RFencedLock":                   {javaLock("redisson-fenced"), testTokens},
+		"Redisson, RSpinLock":                     {javaLock("redisson-spin"), testExcluded},
+		"Redisson, RFairLock":                     {javaLock("redisson-fair"), testExcluded},
+		"Redisson, RReadWriteLock":                {javaLock("redisson-write"), testWriteLock},
 	}, func(t *testing.T, tt trap) {
 		tt.test(t, newPair(t, tt.kind, clients.All[0]))
 	})
@@ -178,4 +184,47 @@ func testAnotherType(t *testing.T, p *pair) {
 	}
 	t.Logf("our error: %v", err)
 	tell(t, p.theirs, peer.OK, "release", trapped)
+}
+
+func testExcluded(t *testing.T, p *pair) {
+	t.Helper()
+	p.testExcluded(t)
+}
+
+// The tokens of RFencedLock and of our fenced holds increase in turn.
+func testTokens(t *testing.T, p *pair) {
+	t.Helper()
+	theirs := int64(0)
+	for range 3 {
+		lock := locker.Must(p.bare.Acquire(t.Context(), locker.Request{Name: trapped, TTL: ttl, Fenced: true}))
+		check.AtLeast(t, "our token", lock.Fence(), theirs+1)
+		acquire(t, p.theirs, peer.No, trapped)
+		check.OK(t, lock.Release(t.Context()))
+
+		acquire(t, p.theirs, peer.OK, trapped)
+		text, _ := p.server.MustCommand(t, "GET", "redisson_lock_token:{"+trapped+"}").(string)
+		theirs = locker.Must(strconv.ParseInt(text, 10, 64))
+		check.AtLeast(t, "their token", theirs, lock.Fence()+1)
+		if p.try(t, trapped) != nil {
+			t.Fatal("both hold")
+		}
+		tell(t, p.theirs, peer.OK, "release", trapped)
+	}
+}
+
+// The write lock of Redisson enters beside a plain lock, so beside ours. We refuse its hash, and a
+// release of ours leaves it alone.
+func testWriteLock(t *testing.T, p *pair) {
+	t.Helper()
+	lock := p.hold(t, trapped)
+	acquire(t, p.theirs, peer.OK, trapped)
+	check.OK(t, lock.Release(t.Context()))
+	_, err := p.bare.Acquire(t.Context(), locker.Request{Name: trapped, TTL: ttl})
+	if err == nil {
+		t.Fatal("both hold")
+	}
+	check.Equal(t, "our error is a refusal", errors.Is(err, locker.ErrNotAcquired), false)
+	check.Contains(t, "our error", err.Error(), "RReadWriteLock")
+	tell(t, p.theirs, peer.OK, "release", trapped)
+	check.OK(t, p.hold(t, trapped).Release(t.Context()))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -24,18 +26,31 @@ func (scope) Helper() {}
 // Cleanup implements testing.TB.
 func (scope) Cleanup(func()) {}
 
-// newHoldfast opens the usual chain over one of internal/clients.
-func newHoldfast(client, addr, prefix string) (library, error) {
+// newHoldfast opens the usual chain over one of internal/clients. kind is the client, of
+// strategies/single, or the strategy, a slash and the client.
+func newHoldfast(kind, addr, prefix string) (library, error) {
+	strategyName, client, named := strings.Cut(kind, "/")
+	if !named {
+		strategyName, client = "single", kind
+	}
 	i := slices.IndexFunc(clients.WithFork, func(c clients.Client) bool { return c.Name == client })
 	if i < 0 {
-		return nil, fmt.Errorf("unknown kind %q", client)
+		return nil, fmt.Errorf("unknown kind %q", kind)
 	}
 	target := drivertest.Target{Kind: drivertest.Single, Addrs: []string{addr}}
 	drv, err := clients.WithFork[i].Dial(scope{}, target)
 	if err != nil {
 		return nil, err
 	}
-	strategy, err := single.New(drv, single.Config{Prefix: prefix})
+	var strategy locker.Locker
+	switch strategyName {
+	case "single":
+		strategy, err = single.New(drv, single.Config{Prefix: prefix})
+	case "redisson":
+		strategy, err = redisson.New(drv, redisson.Config{Prefix: prefix})
+	default:
+		err = fmt.Errorf("unknown kind %q", kind)
+	}
 	if err != nil {
 		return nil, err
 	}

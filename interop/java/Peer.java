@@ -27,7 +27,13 @@ public final class Peer {
             case "spring-pubsub" -> new SpringLibrary(connections, RedisLockType.PUB_SUB_LOCK);
             case "shedlock" -> new ShedLockLibrary(connections, false);
             case "shedlock-safe" -> new ShedLockLibrary(connections, true);
-            case "redisson" -> new RedissonLibrary(address);
+            case "redisson" -> new RedissonLibrary(address, RedissonLibrary.Kind.LEASE);
+            case "redisson-watchdog" -> new RedissonLibrary(address, RedissonLibrary.Kind.WATCHDOG);
+            case "redisson-cluster" -> new RedissonLibrary(address, RedissonLibrary.Kind.CLUSTER);
+            case "redisson-fenced" -> new RedissonLibrary(address, RedissonLibrary.Kind.FENCED);
+            case "redisson-spin" -> new RedissonLibrary(address, RedissonLibrary.Kind.SPIN);
+            case "redisson-fair" -> new RedissonLibrary(address, RedissonLibrary.Kind.FAIR);
+            case "redisson-write" -> new RedissonLibrary(address, RedissonLibrary.Kind.WRITE);
             default -> throw new IllegalArgumentException(kind);
         };
     }
