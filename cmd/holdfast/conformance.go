@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
@@ -150,6 +151,12 @@ func (o *options) harness(cred credentials) (conformance.Harness, error) {
 			return rwhash.New(drv, rwhash.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
 		}
 		h.Can = conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true}
+	case "redisson":
+		h.New = func(drv driver.Driver, bound conformance.Timeouts) (locker.Locker, error) {
+			return redisson.New(drv, redisson.Config{AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
+		}
+		h.Can = conformance.Capabilities{Hash: true, MinHold: true, ReleaseTimeout: true, EndlessCounter: true}
+		h.Siblings = redissonSiblings
 	case "semaphore":
 		h.NewSemaphore = func(drv driver.Driver, permits int, bound conformance.Timeouts) (locker.Locker, error) {
 			return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: bound.Attempt, ReleaseTimeout: bound.Release})
@@ -160,6 +167,25 @@ func (o *options) harness(cred credentials) (conformance.Harness, error) {
 		h.Can = conformance.Capabilities{Hash: true, Fair: true, MinHold: true}
 	}
 	return h, nil // without New the suite runs single
+}
+
+// redissonSiblings are the names beside the key of a lock of redisson.
+var redissonSiblings = &conformance.Siblings{
+	FenceKey:    func(name string) string { return besideOfRedisson("redisson_lock_token:", name) },
+	IsFenceKey:  func(key string) bool { return strings.HasPrefix(key, "redisson_lock_token:") },
+	WakeChannel: func(name string) string { return besideOfRedisson("redisson_lock__channel:", name) },
+}
+
+// besideOfRedisson returns "" for a name that redisson refuses.
+func besideOfRedisson(prefix, name string) string {
+	switch open, closed := strings.Contains(name, "{"), strings.Contains(name, "}"); {
+	case open != closed:
+		return ""
+	case open:
+		return prefix + name
+	default:
+		return prefix + "{" + name + "}"
+	}
 }
 
 // resultJSON is the result of a case, in JSON.

@@ -31,6 +31,7 @@ func TestConformance(t *testing.T) {
 		{"plain", append(at(plain.Addr()), password), "redigo", "rwhash"},
 		{"plain", append(at(plain.Addr()), password), "valkey", "semaphore:1"},
 		{"TLS", tls, "rueidis", "reentrant"},
+		{"TLS", tls, "goredis", "redisson"},
 	} {
 		t.Run(test.name+" "+test.client+" "+test.strategy, func(t *testing.T) {
 			t.Parallel()

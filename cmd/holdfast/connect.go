@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -212,6 +213,8 @@ func newStrategy(drv driver.Driver, name string, permits int, prefix string) (lo
 		return reentrant.New(drv, reentrant.Config{Prefix: prefix})
 	case "rwhash":
 		return rwhash.New(drv, rwhash.Config{Prefix: prefix})
+	case "redisson":
+		return redisson.New(drv, redisson.Config{Prefix: prefix})
 	case "semaphore":
 		return semaphore.New(drv, semaphore.Config{Prefix: prefix, Permits: permits})
 	default:

@@ -41,7 +41,7 @@ func (o *options) register(root *cobra.Command) {
 		"URLs of independent servers, with commas: a quorum of them holds the lock [HOLDFAST_NODES]")
 	f.StringVar(&o.client, "client", "goredis", "the client: "+strings.Join(clientNames(), ", ")+" [HOLDFAST_CLIENT]")
 	f.StringVar(&o.strategy, "strategy", "",
-		"single, reentrant, rwhash or semaphore:PERMITS; if empty: to acquire single, or rwhash with --shared,\nand otherwise that of the lock [HOLDFAST_STRATEGY]")
+		"single, reentrant, rwhash, redisson or semaphore:PERMITS; if empty: to acquire single, or rwhash with --shared,\nand otherwise that of the lock [HOLDFAST_STRATEGY]")
 	f.StringVar(&o.prefix, "prefix", "", "what the key has before the name [HOLDFAST_PREFIX]")
 	f.StringVar(&o.passwordFile, "password-file", "", "file with the password [HOLDFAST_PASSWORD_FILE]")
 	f.StringVar(&o.caFile, "tls-ca", "", "file with the certificates to trust, PEM [HOLDFAST_TLS_CA]")
@@ -53,7 +53,7 @@ func (o *options) register(root *cobra.Command) {
 		_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	complete("client", clientNames()...)
-	complete("strategy", "single", "reentrant", "rwhash", "semaphore:")
+	complete("strategy", "single", "reentrant", "rwhash", "redisson", "semaphore:")
 }
 
 // readEnvironment sets flags from the environment, except those among the arguments.
@@ -155,8 +155,8 @@ func parseStrategy(s string, shared bool) (name string, permits int, err error) 
 		if permits, err = strconv.Atoi(number); err == nil && permits > 0 {
 			return name, permits, nil
 		}
-	case s == "single" || s == "reentrant" || s == "rwhash":
+	case s == "single" || s == "reentrant" || s == "rwhash" || s == "redisson":
 		return s, 0, nil
 	}
-	return "", 0, fmt.Errorf("--strategy %q: want single, reentrant, rwhash or semaphore:PERMITS, such as semaphore:3", s)
+	return "", 0, fmt.Errorf("--strategy %q: want single, reentrant, rwhash, redisson or semaphore:PERMITS, such as semaphore:3", s)
 }

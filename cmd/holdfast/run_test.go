@@ -126,6 +126,7 @@ func TestRunStrategies(t *testing.T) {
 		{name: "reentrant, by its owner", args: []string{"--strategy", "reentrant", "--owner", "me"}, more: true},
 		{name: "rwhash", args: []string{"--strategy", "rwhash"}},
 		{name: "shared", args: []string{"--shared"}, more: true},
+		{name: "redisson", args: []string{"--strategy", "redisson"}},
 		{name: "semaphore:1", args: []string{"--strategy", "semaphore:1"}},
 		{name: "semaphore:2", args: []string{"--strategy", "semaphore:2"}, more: true},
 		{name: "quorum", env: quorum},
