@@ -12,9 +12,10 @@ type Config struct {
 	// AttemptTimeout bounds each send of a command; at least 1 ms. Default: a third of the lock's
 	// TTL, at most 3 s.
 	AttemptTimeout time.Duration
-	// ReleaseTimeout bounds how long Release, and so locker.Do, waits for the answer, also once its
-	// ctx has ended. Without an answer by then the outcome is unknown, and the release continues in
-	// the background. At least 1 ms. Default: two AttemptTimeouts, or one if ctx has ended.
+	// ReleaseTimeout is the maximum time for which Release, and so locker.Do, waits for the answer.
+	// After it the outcome is unknown, and the release continues in the background. If ctx has
+	// ended, Release waits for one AttemptTimeout at most. At least 1 ms. Default: two
+	// AttemptTimeouts.
 	ReleaseTimeout time.Duration
 	// MinReplicas is how many replicas must acknowledge an acquire, a resume or a renewal before it
 	// counts. They are asked by WAIT, in the same round trip. See package single. Default: 0, none.

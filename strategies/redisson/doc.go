@@ -1,5 +1,5 @@
-// Package redisson is an exclusive lock that shares its names with locks of Redisson, the Redis
-// client for Java: processes in Go and in Java exclude each other, and wake each other.
+// Package redisson provides an exclusive lock that shares its names with locks of Redisson, the
+// Redis client for Java: processes in Go and in Java exclude each other, and wake each other.
 //
 //	strategy, err := redisson.New(drv, redisson.Config{})
 //	...

@@ -8,9 +8,8 @@ import (
 // Locker is the strategy over one driver. Inspect answers with an error for a key of another type;
 // its State.Holds is how often a holder in Java has acquired the lock.
 //
-// It is the type [keylock.Locker], with these methods: Acquire, FindHolds, Inspect,
-// Permits, ReleaseHandle and Source. Programs call Acquire, or functions of package locker that
-// find the others: Do, DoAll, Inspect, Break and ReleaseHandle.
+// It is the type [keylock.Locker]. Programs call Acquire, and the functions of package locker: Do,
+// DoAll, Inspect, Watch, Break. The other methods are for these functions and for middleware.
 type Locker = keylock.Locker
 
 // New returns a Locker that locks through drv. Errors: ErrInvalid.
