@@ -115,7 +115,7 @@ func reportOutage(ctx context.Context) context.Context {
 	var failing atomic.Bool
 	return locktrace.With(ctx, &locktrace.Trace{Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
 		switch {
-		case info.Part || ctx.Err() != nil:
+		case info.AtNode || ctx.Err() != nil:
 		case info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) || !driver.Transient(info.Err):
 			failing.Store(false)
 		case !failing.Swap(true):

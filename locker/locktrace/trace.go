@@ -42,9 +42,9 @@ type Source struct {
 // AttemptInfo describes one attempt to acquire.
 type AttemptInfo struct {
 	Source
-	Name string // the lock's name, here and below
-	Mode string // "exclusive" or "shared", here and below
-	Part bool   // made at a node; the quorum reports its own attempt too
+	Name   string // the lock's name, here and below
+	Mode   string // "exclusive" or "shared", here and below
+	AtNode bool   // an attempt at one node; the quorum reports the whole attempt too
 	// Sends is the number of commands sent: several if a reply was lost or the lock was held, 0 for
 	// a quorum. One command may be for several locks.
 	Sends   int

@@ -91,7 +91,7 @@ func attempted(ctx context.Context, w *telemetry.Acquisition[acquisition], info 
 	if info.Sends > 0 {
 		attrs = append(attrs, keySends.Int(info.Sends))
 	}
-	if info.Part {
+	if info.AtNode {
 		attrs = append(attrs, keyPart.Bool(true))
 	}
 	attrs = a.ofSource(attrs, info.Source)
@@ -102,7 +102,7 @@ func attempted(ctx context.Context, w *telemetry.Acquisition[acquisition], info 
 		attrs = ofHolder(attrs, held)
 	}
 	a.span.AddEvent("attempt", with(attrs))
-	if !info.Part { // the whole may be acquired although another holds a part
+	if !info.AtNode { // the whole may be acquired although another holds a part
 		a.link(info.Err)
 	}
 }

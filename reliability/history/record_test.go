@@ -67,7 +67,7 @@ func TestAttemptsAreRecorded(t *testing.T) {
 		"a refusal":             {attempt: locktrace.AttemptInfo{Err: locker.ErrNotAcquired}},
 		"one command":           {attempt: locktrace.AttemptInfo{Sends: 1}},
 		"two commands":          {attempt: locktrace.AttemptInfo{Sends: 2}, resent: true},
-		"the attempt of a node": {attempt: locktrace.AttemptInfo{Part: true, Err: locker.ErrUnknownOutcome}, won: true},
+		"the attempt of a node": {attempt: locktrace.AttemptInfo{AtNode: true, Err: locker.ErrUnknownOutcome}, won: true},
 	} {
 		rec := history.NewRecorder(time.Now(), nil)
 		l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {

@@ -129,7 +129,7 @@ func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Reques
 			return
 		}
 		// A hold handed over and not returned is released in the background.
-		if from.Swap(nil) != nil || !info.Part && errors.Is(info.Err, locker.ErrUnknownOutcome) {
+		if from.Swap(nil) != nil || !info.AtNode && errors.Is(info.Err, locker.ErrUnknownOutcome) {
 			open.Store(true)
 		}
 		if info.Sends > 1 {

@@ -113,7 +113,7 @@ func attemptsOnly(ctx context.Context) context.Context {
 	parts := &locktrace.Trace{NodeFailing: t.NodeFailing, NodeRecovered: t.NodeRecovered}
 	if t.Attempt != nil {
 		parts.Attempt = func(ctx context.Context, info locktrace.AttemptInfo) {
-			info.Part = true
+			info.AtNode = true
 			t.Attempt(ctx, info)
 		}
 	}

@@ -105,7 +105,7 @@ func TestTrace(t *testing.T) {
 		}
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{
 			Attempt: func(_ context.Context, i locktrace.AttemptInfo) {
-				note("%s, part %t, ok %t", i.Strategy, i.Part, i.Err == nil)
+				note("%s, part %t, ok %t", i.Strategy, i.AtNode, i.Err == nil)
 			},
 			Acquired: func(_ context.Context, i locktrace.AcquiredInfo) { note("acquired %s %s", i.Strategy, i.Client) },
 			Renewed:  func(_ context.Context, i locktrace.RenewedInfo) { note("renewed %s %v", i.Strategy, i.Err) },

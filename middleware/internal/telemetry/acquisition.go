@@ -131,7 +131,7 @@ func (a *Acquisition[D]) Meanwhile(f func()) {
 
 // attempt counts the attempts of the outermost strategy, not those of its parts.
 func (a *Acquisition[D]) attempt(ctx context.Context, info locktrace.AttemptInfo) {
-	if !info.Part {
+	if !info.AtNode {
 		a.attempts++
 		a.source = info.Source
 		if errors.Is(info.Err, locker.ErrNotAcquired) {

@@ -36,7 +36,7 @@ func observing(events *[]string) *telemetry.Observer[string] {
 
 func attempt(ctx context.Context, strategy, address string) {
 	part := strategy == "node"
-	locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Source: locktrace.Source{Strategy: strategy, Address: address}, Part: part})
+	locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Source: locktrace.Source{Strategy: strategy, Address: address}, AtNode: part})
 }
 
 func wait(ctx context.Context) { locktrace.From(ctx).Waiting(ctx, locktrace.WaitingInfo{}) }
@@ -142,7 +142,7 @@ func TestContended(t *testing.T) {
 			attempted(locktrace.AttemptInfo{Err: io.EOF}), waits(locktrace.WaitingInfo{Err: io.EOF}), attempted(locktrace.AttemptInfo{}),
 		}},
 		"a part refused, the whole acquired": {steps: []func(context.Context){
-			attempted(locktrace.AttemptInfo{Part: true, Err: refused}), attempted(locktrace.AttemptInfo{}),
+			attempted(locktrace.AttemptInfo{AtNode: true, Err: refused}), attempted(locktrace.AttemptInfo{}),
 		}},
 		"called off": {err: op(context.Canceled)},
 	}, func(t *testing.T, tt test) {
