@@ -29,7 +29,7 @@ import (
 type baton struct {
 	lease    *wakingLease // the released one
 	ownOnly  bool         // the release wakes no other process (lease.Op.ForWaiter)
-	answered bool         // the state is answered; otherwise sent
+	answered bool         // the state is answered, set by released alone; otherwise sent
 	carrier  *waiter      // its attempt carries the baton and is in flight; nil: none
 	done     bool         // a request here has the lock: an answer to the release begins no baton
 }
