@@ -22,8 +22,9 @@ import (
 //  3. When [view.next] begins to let a waiter send, the waiter gets a reason in its wake channel.
 //  4. Each waiter leaves by a defer: no queue gets stuck behind a waiter that gave up or panicked.
 //
-// No wake-up is lost while somebody waits: it stays in a waiter's channel, or in the subscription's,
-// until a later attempt begins. If the waiter gives up instead, the next leader tries at once.
+// No wake-up is lost while somebody of this process waits: it stays in a waiter's channel, or in
+// the subscription's, until a later attempt begins. If the waiter gives up instead, the next leader
+// tries at once. If the last waiter gives up, see baton.
 type queues struct {
 	leaver   lease.Leaver // nil: later commands remove places in the server's queue
 	reenters bool         // an owner may acquire its lock again
