@@ -24,12 +24,22 @@ func (h *keyHold) undoOp() lease.Op {
 // releaseTimeout returns the maximum time for which a release waits.
 func (h *keyHold) releaseTimeout() time.Duration { return cmp.Or(h.l.cfg.ReleaseTimeout, 2*h.timeout) }
 
+// sendsOf returns the unanswered sends of the acquire, if they can create a hold with that value; nil
+// for the value of a later change.
+func (h *keyHold) sendsOf(value string) *resolve.Unanswered {
+	if value != h.acquired {
+		return nil
+	}
+	return h.unanswered
+}
+
 // end ends the hold with that value, within limit. The end of ctx stops the resending. It stops
 // neither the first send nor the wait for its reply.
 func (h *keyHold) end(ctx context.Context, value string, op lease.Op, limit time.Duration) (result lease.Result, err error) {
 	call := h.endCall(value, op)
 	call.Patience, call.Limit = ctx, limit
-	deadline, mark := h.until(), h.unanswered.Mark()
+	deadline, sends := h.until(), h.sendsOf(value)
+	mark := sends.Mark()
 	err = call.Resolve(uncancelled(ctx), call.send)
 	if err == nil {
 		result, err = h.released(call.reply)
@@ -39,8 +49,8 @@ func (h *keyHold) end(ctx context.Context, value string, op lease.Op, limit time
 		h.cleanUpKnown(value, op)
 		return lease.Result{}, err
 	}
-	if h.unanswered.RemovedSince(mark); !h.unanswered.Settled() {
-		h.cleanUp(h.unanswered, value, op) // a send of the acquire may yet be executed on the free key
+	if sends.RemovedSince(mark); !sends.Settled() {
+		h.cleanUp(sends, value, op) // a send of the acquire may yet be executed on the free key
 	}
 	if call.Open > 0 && call.FirstOpen.Before(deadline) {
 		return lease.Result{}, nil // an earlier send ended it
@@ -93,7 +103,7 @@ func uncancelled(ctx context.Context) context.Context {
 
 // cleanUpKnown ends, in the background, a hold that is known to exist or to have existed.
 func (h *keyHold) cleanUpKnown(value string, op lease.Op) {
-	sends := h.unanswered
+	sends := h.sendsOf(value)
 	if sends == nil || !time.Now().Before(h.openUntil) {
 		sends = new(resolve.Unanswered)
 	}

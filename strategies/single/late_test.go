@@ -5,6 +5,7 @@ package single_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -171,4 +172,29 @@ func TestNoteBesideRenewal(t *testing.T) {
 		}
 		check.Equal(t, "keys that are left", strings.Join(b.m.Keys(), " "), "")
 	})
+}
+
+// A change of the note and an acquire, both without an answer, leave a hold with one of two values.
+// A clean-up of the one does not end that of the other.
+func TestCleanUpOfTwoValues(t *testing.T) {
+	t.Parallel()
+	for hangs := range 4 {
+		for range 10 {
+			t.Run(fmt.Sprintf("%d clean-ups hang", hangs), func(t *testing.T) {
+				run(t, single.Config{}, func(t *testing.T, b bench) {
+					b.drv.Then(fault{Lose: true})
+					lock := b.acquire(t, locker.Request{TTL: time.Minute})
+					b.drv.Then(fault{Lose: true}, fault{Hang: true})
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					check.Is(t, lock.SetNote(ctx, "new"), locker.ErrUnknownOutcome)
+					ended, end := context.WithCancel(t.Context())
+					end()
+					b.drv.Then(slices.Repeat([]fault{{Hang: true}}, 1+hangs)...)
+					only(t, lock.Release(ended), locker.ErrUnknownOutcome, locker.ErrLost)
+					b.wantFree(t, 25*time.Second)
+				})
+			})
+		}
+	}
 }
