@@ -25,7 +25,8 @@
 //   - RLock (getLock) and holds without a fencing token share a name. So do RFencedLock
 //     (getFencedLock) and holds with one: the tokens of both increase in turn.
 //   - A release in Go wakes waiters in Java, and an unlock or forceUnlock in Java wakes waiters in
-//     Go. In a cluster both publish by SPUBLISH if the server knows it.
+//     Go. In a cluster both publish by SPUBLISH if the server knows it; a Redisson with
+//     shardedSubscriptionMode OFF does not hear that.
 //   - A lease is the TTL of the key for both. The watchdog of Redisson renews locks in Java, and
 //     strategies/watchdog renews those in Go.
 //   - A late unlock, renewal or release changes nothing: Redisson throws
@@ -51,7 +52,8 @@
 //   - Each hold has a field of its own, and is compared whole. A resent command of Go changes
 //     nothing.
 //   - What is no lock of this kind is an error and is left alone: a hash with other fields, such as
-//     an RReadWriteLock, an RMap, or a hash of package reentrant.
+//     an RReadWriteLock or a hash of package reentrant. An RMap is taken for a lock if its only entry
+//     has the form of one, such as "user:42" with a number.
 //   - locker.Break ends the hold of a thread in Java, however often it has acquired the lock. The
 //     thread learns of it at its unlock.
 //
@@ -67,11 +69,13 @@
 //
 // Defects of Redisson stay in a mixed fleet:
 //
-//   - RLock and RReadWriteLock of one name do not exclude each other: the write lock enters beside
-//     an RLock, and so beside a hold in Go. An unlock in Java then deletes the key with both. A
-//     release in Go leaves the other alone.
-//   - An acquire in Java whose reply is lost is sent again and counted twice. One unlock then does
-//     not free the lock, until its lease ends.
+//   - RLock and RReadWriteLock of one name do not exclude each other: the write lock, and the first
+//     read lock, enter beside an RLock, and so beside a hold in Go. They set the TTL of the key to
+//     their own lease: the lease of the hold in Go may end before its Deadline. Each leaves the
+//     other's fields alone at its end.
+//   - An acquire in Java whose reply is lost throws, though the thread holds the lock until the
+//     lease ends. If the program acquires it again in the same thread, it counts twice, and one
+//     unlock does not free it.
 //   - RedissonMultiLock (getMultiLock) with a lease sets the TTL of all its keys once it has
 //     acquired the last, without looking at the holders. If it had lost one to a hold in Go
 //     meanwhile, the lease of this hold changes, and may end before its Deadline.

@@ -188,16 +188,32 @@ func TestOtherHashes(t *testing.T) {
 	}
 }
 
-// A write lock of Redisson enters beside an RLock. Our release leaves it alone.
+// A write lock of Redisson enters beside an RLock. Our release leaves it alone, whatever the MinHold.
 func TestReleaseBesideWriteLock(t *testing.T) {
+	t.Parallel()
+	for what, minHold := range map[string]time.Duration{"free at once": 0, "with MinHold": time.Second} {
+		t.Run(what, func(t *testing.T) {
+			run(t, func(t *testing.T, b bench) {
+				lock := b.acquire(t, locker.Request{TTL: time.Minute, MinHold: minHold})
+				b.m.HSet(name, "mode", "write")
+				b.m.HSet(name, java+":write", "1")
+				check.OK(t, lock.Renew(t.Context(), time.Hour))
+				check.Equal(t, "TTL", b.m.TTL(name), time.Hour)
+				release(t, lock)
+				b.stored(t, map[string]string{"mode": "write", java + ":write": "1"})
+				check.Equal(t, "TTL after the release", b.m.TTL(name), time.Hour)
+			})
+		})
+	}
+}
+
+// The write lock's unlock leaves the mode beside our field. Our release leaves no key.
+func TestReleaseAfterWriteLock(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: time.Minute})
-		b.m.HSet(name, "mode", "write")
-		b.m.HSet(name, java+":write", "1")
-		check.OK(t, lock.Renew(t.Context(), time.Hour))
-		check.Equal(t, "TTL", b.m.TTL(name), time.Hour)
+		b.m.HSet(name, "mode", "read")
 		release(t, lock)
-		b.stored(t, map[string]string{"mode": "write", java + ":write": "1"})
+		locktest.Gone(t, b.m, name)
 	})
 }
 
