@@ -89,7 +89,7 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 	}
 	defer func() {
 		for used := range b.names {
-			if removeKeys(all[0], o.prefix+used) != nil {
+			if removeKeys(all[0], o.prefix+used, "") != nil {
 				return // the rest expires
 			}
 		}

@@ -65,7 +65,7 @@ its clock, the time of a round trip, and whether this user may do what locks nee
 
 To check the rights, it acquires and releases locks, whose random names begin with NAME
 ("holdfast-check:" if not given), and removes all of their keys. Give the beginning of your names if
-the user may only use keys of a pattern. Without --strategy it tries each strategy.
+the user may only use keys of a pattern. Without --strategy it tries each strategy but redisson.
 
 Exit status: 0 if nothing was found, 1 with a problem, 2 with a warning or something that could not
 be checked; 64, 69, 70 and 77 as of run.`,

@@ -185,6 +185,8 @@ func TestCheckClients(t *testing.T) {
 				t.Errorf("%s: status %d: %+v", client, status, f)
 			}
 		}
+		found, _ = runCheck(t, append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "--strategy", "redisson")
+		check.Equal(t, client+": level of redisson", found["strategy redisson"].Level, levelOK)
 		empty(t, s)
 	}
 }

@@ -139,7 +139,11 @@ func (t *trial) withName(ctx context.Context, f func(ctx context.Context, name s
 	defer cancel()
 	name := throwaway(t.begin)
 	err := f(ctx, name)
-	return errors.Join(err, removeKeys(t.c, t.prefix+name))
+	var counter string // has no TTL
+	if t.strategy == "redisson" {
+		counter = redissonSiblings.FenceKey(t.prefix + name)
+	}
+	return errors.Join(err, removeKeys(t.c, t.prefix+name, counter))
 }
 
 // request asks for the whole lock of a name.

@@ -37,8 +37,8 @@ func newList(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PATTERN]",
 		Short: "List the locks that are held",
-		Long: `List the locks that are held, of all strategies. PATTERN is that of SCAN, such as 'invoice:*'.
-At a terminal they are a table.
+		Long: `List the locks that are held, of all strategies but redisson. PATTERN is that of SCAN, such as
+'invoice:*'. At a terminal they are a table.
 
 It scans all keys of the server in small steps, and never blocks it: in a Cluster those of each
 master, in a quorum those of each node. A lock that is acquired or released meanwhile may be missing

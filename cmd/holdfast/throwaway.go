@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -20,13 +21,13 @@ func throwaway(begin string) string { return begin + lease.NewToken() }
 var removeScript = driver.NewScript(`return redis.call('DEL', KEYS[1])`)
 
 // removeKeys removes the keys of a free lock. The counter of its fencing tokens would live for
-// long.
-func removeKeys(c connection, key string) error {
+// long. It is counter, or has the usual name if that is empty.
+func removeKeys(c connection, key, counter string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	keys := []string{key}
-	if fence, ok := sibling.Of(key, sibling.FenceSuffix); ok {
-		keys = append(keys, fence)
+	if fence, ok := sibling.Of(key, sibling.FenceSuffix); counter != "" || ok {
+		keys = append(keys, cmp.Or(counter, fence))
 	}
 	if waiters, ok := sibling.Waiters(key); ok {
 		keys = append(keys, waiters)
