@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,7 +93,13 @@ var strategies = map[string]strategy{
 		},
 		more: func(*cycle, string) {},
 		siblings: func(name string) (counter, channel string) {
-			return "redisson_lock_token:{" + name + "}", "redisson_lock__channel:{" + name + "}"
+			switch open, closed := strings.Contains(name, "{"), strings.Contains(name, "}"); {
+			case open != closed:
+				return "", ""
+			case !open:
+				name = "{" + name + "}"
+			}
+			return "redisson_lock_token:" + name, "redisson_lock__channel:" + name
 		},
 	},
 }

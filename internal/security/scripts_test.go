@@ -149,6 +149,9 @@ func TestTextsAreData(t *testing.T) {
 					continue
 				}
 				text := hostile[what]
+				if counter, _ := s.beside(text); counter == "" {
+					continue // the strategy refuses such a name
+				}
 				t.Run(what, func(t *testing.T) {
 					t.Parallel()
 					scripts, keys := record(t, s, text, text, text)
@@ -200,7 +203,7 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 		if at := len(channel) - lease.TokenLen - 1; at > 0 && channel[at] == ':' {
 			base, id = channel[:at], channel[at+1:]
 		}
-		if !channels[base] || id != "" && !lease.IsToken(id) {
+		if !channels[channel] && (!channels[base] || id != "" && !lease.IsToken(id)) {
 			t.Errorf("channel %q", channel)
 		}
 	}
