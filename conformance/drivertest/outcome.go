@@ -464,7 +464,7 @@ func hopelessDeadlineSlowsNobody(t *caseT) {
 			t.Errorf("Eval was answered within %v, over a link of %v", link/20, link)
 		}
 	}
-	if after := many(); after > 2*before { // a few connections may be new
+	if after := many(); after > 5*before { // before each call a connection may be new: three more round trips
 		t.Errorf("many calls took %v, and %v after a hopeless deadline", before, after)
 	}
 }
