@@ -21,10 +21,10 @@ const maxNames = 64
 // AcquireAll acquires the locks of all reqs, or none of them.
 //
 // It first makes one attempt at each lock, all at the same time. These attempts do not pass waiters
-// of this process. Commands to one server travel together. If a lock is not
-// free and the call may wait, AcquireAll keeps the locks before that one in the order of their
-// names, releases those behind it, and acquires the rest one after another in that order. So calls
-// never deadlock with one another. Two calls without a wait for the same names may both fail.
+// of this process. Commands to one server travel together. If a lock is not free and the call may
+// wait, AcquireAll keeps the locks before that one in the order of their names, releases those
+// behind it, and acquires the rest one after another in that order. So calls never deadlock with one
+// another. Two calls without a wait for the same names may both fail.
 //
 // If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll releases
 // those it has, all at the same time. If ctx or MaxWait ends before these releases are answered, it

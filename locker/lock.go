@@ -92,9 +92,10 @@ func (l *Lock) Done() <-chan struct{} { return l.load().Done() }
 
 // AfterDone calls f once, with the error of Err, when the lock ends. If the lock has ended already,
 // AfterDone calls f before it returns. If Release, Renew, SetNote, Upgrade or Downgrade ends the
-// lock, f runs in the goroutine of that call, before a release is sent. In all other cases, and if
-// another callback of the lock is running, f runs in a goroutine of this lock alone: an f that
-// blocks delays no other lock. AfterDone takes no goroutine while the lock is held.
+// lock, f runs in the goroutine of that call; Release calls f before it sends. In all other cases,
+// and if another callback of the lock runs when one of the other four ends it, f runs in a goroutine
+// of this lock alone: an f that blocks delays no other lock. AfterDone takes no goroutine while the
+// lock is held.
 //
 // If f panics, the other callbacks still run and the release is still sent; then the panic
 // continues in the goroutine that called f. stop removes f, and reports whether f will never run

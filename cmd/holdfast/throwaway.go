@@ -20,8 +20,8 @@ func throwaway(begin string) string { return begin + lease.NewToken() }
 
 var removeScript = driver.NewScript(`return redis.call('DEL', KEYS[1])`)
 
-// removeKeys removes the keys of a free lock. The counter of its fencing tokens would live for
-// long. It is counter, or has the usual name if that is empty.
+// removeKeys removes the keys of a free lock. Its fence counter would live for long: counter names
+// it; empty: the usual one.
 func removeKeys(c connection, key, counter string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()

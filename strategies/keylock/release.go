@@ -35,7 +35,9 @@ func (h *keyHold) sendsOf(value string) *resolve.Unanswered {
 
 // end ends the hold with that value, within limit. The end of ctx stops the resending. It stops
 // neither the first send nor the wait for its reply.
-func (h *keyHold) end(ctx context.Context, value string, op lease.Op, limit time.Duration) (result lease.Result, err error) {
+func (h *keyHold) end(
+	ctx context.Context, value string, op lease.Op, limit time.Duration,
+) (result lease.Result, err error) {
 	call := h.endCall(value, op)
 	call.Patience, call.Limit = ctx, limit
 	deadline, sends := h.until(), h.sendsOf(value)

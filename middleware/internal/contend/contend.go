@@ -73,7 +73,8 @@ func Processes(t *testing.T, name string, process func() locker.Locker) {
 		for range workers {
 			wg.Go(func() {
 				for range rounds {
-					err := locker.Do(t.Context(), l, locker.Request{Name: name, Fenced: true}, func(_ context.Context, lock *locker.Lock) error {
+					req := locker.Request{Name: name, Fenced: true}
+					err := locker.Do(t.Context(), l, req, func(_ context.Context, lock *locker.Lock) error {
 						if inside++; inside != 1 || lock.Fence() <= last {
 							t.Errorf("%d are inside, fence %d after %d", inside, lock.Fence(), last)
 						}
