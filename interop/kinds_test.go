@@ -20,6 +20,7 @@ type kind struct {
 	language string // of package install; "" is Go
 	strategy string // ours; "" is single
 	prefix   string // ours, Config.Prefix of the strategy
+	looks    string // the reply of the program's strategy_of for a lock of theirs
 	key      string // theirs, as their documentation names it
 	wakes    waking
 	// attempts is how often it tries before it sleeps. Default: 1.
@@ -54,57 +55,57 @@ const (
 var kinds = []kind{
 	{
 		name: "redsync", library: "redsync", version: "4.18.1", pinned: "go.mod",
-		key: "the name", wakes: polls,
+		looks: "string redsync", key: "the name", wakes: polls,
 	},
 	{
 		name: "redislock", library: "bsm/redislock", version: "0.9.4", pinned: "go.mod",
-		key: "the key of `Obtain`", wakes: polls,
+		looks: "single", key: "the key of `Obtain`", wakes: polls,
 	},
 	{
 		name: "rueidislock", library: "rueidislock, `KeyMajority: 1`", version: "1.0.79", pinned: "go.mod",
-		prefix: "rueidislock:0:", key: "`rueidislock:0:` + name", wakes: tracks, renewsItself: true,
+		prefix: "rueidislock:0:", looks: "string", key: "`rueidislock:0:` + name", wakes: tracks, renewsItself: true,
 	},
 	{
 		name: "redis-py", library: "redis-py `Lock`", version: "8.1.0", pinned: "python/requirements.txt", language: "python",
-		key: "the name", wakes: polls,
+		looks: "string redis-py or redlock", key: "the name", wakes: polls,
 	},
 	{
 		name: "python-redis-lock", library: "python-redis-lock", version: "4.0.1", pinned: "python/requirements.txt", language: "python",
-		prefix: "lock:", key: "`lock:` + name", wakes: sleeps,
+		prefix: "lock:", looks: "string", key: "`lock:` + name", wakes: sleeps,
 	},
 	{
 		name: "redlock-4", library: "redlock (Node)", version: "4.2.0", pinned: "node/package.json", language: "node",
-		key: "each resource", wakes: polls,
+		looks: "string redis-py or redlock", key: "each resource", wakes: polls,
 	},
 	{
 		name: "redlock-5", library: "redlock (Node)", version: "5.0.0-beta.2", pinned: "node/package.json", language: "node",
-		key: "each resource", wakes: polls,
+		looks: "string redis-py or redlock", key: "each resource", wakes: polls,
 	},
 	{
 		name: "spring-spin", library: "Spring Integration, `SPIN_LOCK`", version: "7.1.0", pinned: "java/pom.xml", language: "java",
-		prefix: "registryKey:", key: "`registryKey:` + lock key", wakes: polls,
+		prefix: "registryKey:", looks: "string Spring Integration", key: "`registryKey:` + lock key", wakes: polls,
 	},
 	{
 		name: "spring-pubsub", library: "Spring Integration, `PUB_SUB_LOCK`", version: "7.1.0", pinned: "java/pom.xml", language: "java",
-		prefix: "registryKey:", key: "`registryKey:` + lock key", wakes: sleeps,
+		prefix: "registryKey:", looks: "string Spring Integration", key: "`registryKey:` + lock key", wakes: sleeps,
 		attempts: 2, // before and after it subscribes
 	},
 	{
 		name: "shedlock", library: "ShedLock, redis-spring", version: "7.10.1", pinned: "java/pom.xml", language: "java",
-		prefix: "job-lock:default:", key: "`job-lock:` + environment + `:` + name", wakes: never, steals: true,
+		prefix: "job-lock:default:", looks: "string ShedLock", key: "`job-lock:` + environment + `:` + name", wakes: never, steals: true,
 	},
 	{
 		name: "shedlock-safe", library: "ShedLock, `safeUpdate(true)`", version: "7.10.1", pinned: "java/pom.xml", language: "java",
-		prefix: "job-lock:default:", key: "`job-lock:` + environment + `:` + name", wakes: never,
+		prefix: "job-lock:default:", looks: "string ShedLock", key: "`job-lock:` + environment + `:` + name", wakes: never,
 	},
 	{
 		name: "redisson", library: "Redisson `RLock` and `strategies/redisson`", version: "4.7.0", pinned: "java/pom.xml", language: "java",
-		strategy: "redisson", key: "the name", wakes: wakes,
+		strategy: "redisson", looks: "redisson", key: "the name", wakes: wakes,
 		attempts: 2, // before and after it subscribes
 	},
 	{
 		name: "redisson-watchdog", library: "the same, with the watchdog", version: "4.7.0", pinned: "java/pom.xml", language: "java",
-		strategy: "redisson", key: "the name", wakes: wakes, attempts: 2, renewsItself: true,
+		strategy: "redisson", looks: "redisson", key: "the name", wakes: wakes, attempts: 2, renewsItself: true,
 	},
 }
 

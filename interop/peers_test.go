@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -48,8 +49,20 @@ func (p *pair) testExcluded(t *testing.T) {
 	if p.try(t, name) != nil {
 		t.Error("both hold")
 	}
+	if p.looks != "" {
+		script := strategyOf(t) + "return strategy_of(KEYS[1])"
+		check.Equal(t, "the program takes it for", p.server.MustCommand(t, "EVAL", script, 1, p.prefix+name), any(p.looks))
+	}
 	tell(t, p.theirs, peer.OK, "release", name)
 	check.OK(t, p.hold(t, name).Release(t.Context()))
+}
+
+// strategyOf is the function of the program that recognizes locks.
+func strategyOf(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile("../cmd/holdfast/lua/strategy.lua")
+	check.Must(t, err)
+	return string(source)
 }
 
 // testWait: who waits gets the lock after its release.

@@ -52,7 +52,7 @@ func (o *options) namesWith(ctx context.Context, cmd *cobra.Command, begin strin
 	}
 	enough := errors.New("enough names")
 	for _, s := range c {
-		err := scanAll(ctx, s.drv, o.prefix, patternEscaper.Replace(begin)+"*", func(name, _ string) error {
+		err := scanAll(ctx, s.drv, o.prefix, patternEscaper.Replace(begin)+"*", false, func(name, _ string) error {
 			if printable(name) == name {
 				names = append(names, name)
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -23,11 +24,11 @@ var detectSource string
 var detectScript = driver.NewScript(strategySource + detectSource)
 
 // strategyNames are the strategies of locks in one key.
-var strategyNames = []string{"single", "reentrant", "rwhash", "semaphore"}
+var strategyNames = []string{"single", "reentrant", "rwhash", "redisson", "semaphore"}
 
 // Replies of strategy_of beside the name of a strategy.
 const (
-	anyString    = "string" // not of our form: another library's lock, or no lock
+	anyString    = "string" // not of our form: another library's lock, or no lock; a space and the library may follow
 	otherPrefix  = '!'      // before the key's content, not a lock
 	deniedPrefix = '-'      // before the server's error
 )
@@ -58,9 +59,19 @@ func newDetector(drv driver.Driver, prefix string) (*detector, error) {
 		}
 		d.strategies[name] = l
 	}
-	d.strategies[anyString] = d.strategies["single"]
 	return d, nil
 }
+
+// locker returns the Locker of a reply of strategy_of.
+func (d *detector) locker(strategy string) locker.Locker {
+	if isString(strategy) {
+		strategy = "single"
+	}
+	return d.strategies[strategy]
+}
+
+// isString reports whether a reply of strategy_of says: a string not of our form.
+func isString(strategy string) bool { return strings.HasPrefix(strategy, anyString) }
 
 // Acquire implements locker.Locker.
 func (*detector) Acquire(context.Context, locker.Request) (*locker.Lock, error) {
@@ -74,7 +85,7 @@ func (d *detector) Unwrap() locker.Locker { return d.strategies["single"] }
 // another library's.
 func (d *detector) Inspect(ctx context.Context, name string) (state locker.State, err error) {
 	err = d.ask(ctx, name, func(ctx context.Context, strategy string) error {
-		inspector, _ := lease.Find[locker.Inspector](d.strategies[strategy])
+		inspector, _ := lease.Find[locker.Inspector](d.locker(strategy))
 		state, err = inspector.Inspect(ctx, name)
 		return err
 	})
@@ -84,12 +95,12 @@ func (d *detector) Inspect(ctx context.Context, name string) (state locker.State
 // FindHolds implements breaker. It refuses a string that is no lock of ours.
 func (d *detector) FindHolds(ctx context.Context, name string) (state locker.State, end func(context.Context) error, err error) {
 	err = d.ask(ctx, name, func(ctx context.Context, strategy string) error {
-		if strategy == anyString {
+		if isString(strategy) {
 			return driver.Permanent(fmt.Errorf(
 				"key %q holds a string that holdfast has not written: if it is a lock of another library, give --strategy single",
 				d.prefix+name))
 		}
-		inner, _ := lease.Find[breaker](d.strategies[strategy])
+		inner, _ := lease.Find[breaker](d.locker(strategy))
 		state, end, err = inner.FindHolds(ctx, name)
 		return err
 	})
@@ -147,7 +158,7 @@ func strategyFound(key, found string) (string, error) {
 		return "", fmt.Errorf("key %q: %w", key, &driver.ServerError{Text: found[1:]})
 	case found[0] == otherPrefix:
 		return "", driver.Permanent(fmt.Errorf("key %q holds %s", key, found[1:]))
-	case found == anyString || slices.Contains(strategyNames, found):
+	case isString(found) || slices.Contains(strategyNames, found):
 		return found, nil
 	}
 	return "", fmt.Errorf("key %q: unexpected reply %q", key, found)

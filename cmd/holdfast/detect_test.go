@@ -31,7 +31,7 @@ func rule(t *testing.T, strategy string) (words []any) {
 func TestDetectStrategy(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:2"} {
+	for _, strategy := range []string{"single", "reentrant", "rwhash", "redisson", "semaphore:2"} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
 			name, _, _ := strings.Cut(strategy, ":")
@@ -39,14 +39,20 @@ func TestDetectStrategy(t *testing.T) {
 			s.MustCommand(t, append([]any{"ACL", "SETUSER", user, "reset"}, rule(t, name)...)...)
 			env := at(user + ":secret@" + s.Addr())
 			status := func(want int, args ...string) string { t.Helper(); return ends(t, want, env, args...) }
-			status(statusFree, "who", key)
+			var given []string // a free key has no strategy: it is looked up as one of single
+			if strategy == "redisson" {
+				given = []string{"--strategy", strategy}
+			}
+			status(statusFree, append(given, "who", key)...)
 			p := hold(t, env, key, "--strategy", strategy, "--note", "me")
 			check.Contains(t, "who", status(0, "who", key), `note "me"`)
 			watch := begin(t, env, "watch", key, "--interval", "50ms")
 			check.Contains(t, "watch", watch.line(t), `note "me"`)
 			status(0, "release", "--force", key)
-			check.Contains(t, "watch", watch.line(t), "free")
-			status(statusFree, "release", "--force", key)
+			if given == nil {
+				check.Contains(t, "watch", watch.line(t), "free")
+			}
+			status(statusFree, append(given, "release", "--force", key)...)
 			p.loses(t)
 			_ = watch.cmd.Process.Kill()
 			watch.end(t)
@@ -59,7 +65,9 @@ func TestDetectNoLock(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	s.MustCommand(t, "SET", "nolock:string", "some text")
-	s.MustCommand(t, "HSET", "nolock:hash", "a", "b")
+	s.MustCommand(t, "HSET", "nolock:hash", "a", "b", "c", "d")
+	s.MustCommand(t, "HSET", "nolock:field", "a", "b")
+	s.MustCommand(t, "HSET", "nolock:write", "mode", "write", "8743c9c0-0795-4907-87fd-6c719a6b4586:1:write", "1")
 	s.MustCommand(t, "HSET", "nolock:kind", "kind", "b")
 	s.MustCommand(t, "ZADD", "nolock:zset", "1", "b")
 	s.MustCommand(t, "RPUSH", "nolock:list", "1")
@@ -71,7 +79,9 @@ func TestDetectNoLock(t *testing.T) {
 		{"string", "who", 0, ""},
 		{"string", "release", statusFailed, "--strategy single"},
 		{"hash", "who", statusFailed, "a hash that is no lock"},
+		{"field", "who", statusFailed, "a hash that is no lock"},
 		{"kind", "watch", statusFailed, "a hash that is no lock"},
+		{"write", "who", statusFailed, "an RReadWriteLock of Redisson"},
 		{"zset", "release", statusFailed, "a sorted set that is no semaphore"},
 		{"list", "who", statusFailed, "a value of another type"},
 	} {
@@ -85,6 +95,38 @@ func TestDetectNoLock(t *testing.T) {
 	if _, errs, status := run(t, at(s.Addr()), "release", "--force", "--strategy", "single", "nolock:string"); status != 0 || held(t, s, "nolock:string") {
 		t.Errorf("release of a string: status %d: %s", status, errs)
 	}
+}
+
+// Locks of other libraries are known by the forms of their values, which package interop compares with
+// what the libraries write.
+func TestDetectLibrary(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	env := at(s.Addr())
+	for name, value := range map[string]string{
+		"redis-py or redlock": "7e3c1b0ec6ff11ef9b1f0242ac110002",
+		"redsync":             "9/zYF0lBQ3b6nTtH1+Yqgw==",
+		"Spring Integration":  "8743c9c0-0795-4907-87fd-6c719a6b4586",
+		"ShedLock":            "ADDED:2026-03-01T02:00:00.000Z@db1",
+		"another library":     "some text",
+	} {
+		key := "library:" + name
+		s.MustCommand(t, "SET", key, value, "EX", 3600)
+		for _, args := range [][]string{{"who", key}, {"ls", "--strategy", "single", key}} {
+			check.Contains(t, fmt.Sprint(args), must(t, env, args...), "of "+name+", or no lock")
+		}
+		out, _ := says(t, 0, "no lock is held", env, "ls", key)
+		check.Equal(t, "ls without --strategy single", out, "")
+	}
+	check.Contains(t, "JSON", must(t, env, "who", "--json", "library:redsync"), `"library":"redsync"`)
+
+	s.MustCommand(t, "HSET", "library:redisson", "8743c9c0-0795-4907-87fd-6c719a6b4586:42", 1)
+	s.MustCommand(t, "PEXPIRE", "library:redisson", 3600_000)
+	for _, command := range []string{"who", "ls"} {
+		check.Contains(t, command, must(t, env, command, "library:redisson"), "strategy redisson")
+	}
+	check.Contains(t, "release", must(t, env, "release", "--force", "library:redisson"), "ended: held exclusive")
+	check.Equal(t, "after release the key is there", held(t, s, "library:redisson"), false)
 }
 
 // A quorum finds the strategy at its nodes.

@@ -37,8 +37,9 @@ func newList(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PATTERN]",
 		Short: "List the locks that are held",
-		Long: `List the locks that are held, of all strategies but redisson. PATTERN is that of SCAN, such as
-'invoice:*'. At a terminal they are a table.
+		Long: `List the locks that are held, of all strategies. PATTERN is that of SCAN, such as 'invoice:*'. At
+a terminal they are a table. With --strategy single, each string counts as a lock: those of other
+libraries too.
 
 It scans all keys of the server in small steps, and never blocks it: in a Cluster those of each
 master, in a quorum those of each node. A lock that is acquired or released meanwhile may be missing
@@ -209,8 +210,8 @@ func (l *lockScan) scanNode(ctx context.Context, node int, found func(string, lo
 		defer servers.close()
 	}
 	for _, s := range servers {
-		err := scanAll(ctx, s.drv, l.o.prefix, l.pattern, func(name, strategy string) error {
-			state, err := l.inspect(ctx, d.strategies[strategy], name)
+		err := scanAll(ctx, s.drv, l.o.prefix, l.pattern, l.o.strategy == "single", func(name, strategy string) error {
+			state, err := l.inspect(ctx, d.locker(strategy), name)
 			if err != nil || !state.Held {
 				return err
 			}
@@ -265,10 +266,17 @@ func (t target) label() string {
 // patternEscaper escapes the special characters of a SCAN pattern.
 var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// scanAll calls found for each name whose key may hold a lock, and step after each step.
-func scanAll(ctx context.Context, drv driver.Driver, prefix, pattern string, found func(name, strategy string) error, step func()) error {
+// scanAll calls found for each name whose key may hold a lock, and step after each step. A string that
+// single has not written is one if foreign is true.
+func scanAll(
+	ctx context.Context, drv driver.Driver, prefix, pattern string, foreign bool, found func(name, strategy string) error, step func(),
+) error {
+	strs := "0"
+	if foreign {
+		strs = "1"
+	}
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
-		reply, err := evalTexts(ctx, drv, scanScript, cursor, patternEscaper.Replace(prefix)+pattern)
+		reply, err := evalTexts(ctx, drv, scanScript, cursor, patternEscaper.Replace(prefix)+pattern, strs)
 		if err != nil {
 			return fmt.Errorf("scan: %w", err)
 		}

@@ -15,7 +15,8 @@ func jsonFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON, one value per line")
 }
 
-// lockState is the state of a lock with the strategy of its key; "": the strategy is unknown.
+// lockState is the state of a lock with the strategy of its key, as strategy_of returns it; "": the
+// strategy is unknown.
 type lockState struct {
 	locker.State
 
@@ -27,6 +28,7 @@ type lockJSON struct {
 	Name     string  `json:"name"`
 	Held     bool    `json:"held"`
 	Strategy string  `json:"strategy,omitempty"`
+	Library  string  `json:"library,omitempty"` // another one, by the form of its value
 	Mode     string  `json:"mode,omitempty"`
 	Owner    string  `json:"owner,omitempty"`
 	Note     string  `json:"note,omitempty"`
@@ -52,7 +54,9 @@ func newLockJSON(name string, s lockState) lockJSON {
 	if s.Held {
 		j.Mode, j.Owner, j.Note, j.Holds, j.Left = s.Mode.String(), s.Owner, s.Note, s.Holds, s.Left.Seconds()
 		j.Released = s.Holds == 0
-		if s.strategy != anyString {
+		if isString(s.strategy) {
+			j.Library = s.library()
+		} else {
 			j.Strategy = s.strategy
 		}
 	}
@@ -125,14 +129,28 @@ func waiting(s lockState) string {
 
 // strategy names the strategy of a lock.
 func strategy(s lockState) string {
-	switch s.strategy {
-	case "":
+	switch {
+	case s.strategy == "":
 		return ""
-	case anyString:
-		return ", of another library, or no lock"
+	case isString(s.strategy):
+		return ", " + s.foreign()
 	default:
 		return ", strategy " + s.strategy
 	}
+}
+
+// library names the library whose strings look like that of a key; "": not known.
+func (s lockState) library() string {
+	_, library, _ := strings.Cut(s.strategy, " ")
+	return library
+}
+
+// foreign says what a string of another library is.
+func (s lockState) foreign() string {
+	if library := s.library(); library != "" {
+		return "by its form of " + library + ", or no lock"
+	}
+	return "of another library, or no lock"
 }
 
 func fence(s lockState) string {

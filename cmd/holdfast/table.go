@@ -99,8 +99,8 @@ func (l lockRow) waitersText() string {
 // holder returns for how long the holder has had the lock, and who it is.
 func (l lockRow) holder(now time.Time) (since, who string) {
 	var parts []string
-	if l.strategy == anyString {
-		parts = append(parts, "of another library, or no lock")
+	if isString(l.strategy) {
+		parts = append(parts, l.foreign())
 	}
 	if l.Owner != "" {
 		parts = append(parts, "owner "+printable(l.Owner))

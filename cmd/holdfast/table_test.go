@@ -23,6 +23,7 @@ func TestTable(t *testing.T) {
 		{name: "a b", lockState: held(locker.State{Mode: locker.Shared, Holds: 3, Waiters: -1, Owner: "o", Note: "two\nlines"}, "rwhash")},
 		{name: "pool", lockState: held(locker.State{Permits: 5, Free: 3, Left: time.Minute}, "semaphore")},
 		{name: "old", lockState: held(locker.State{Left: time.Hour}, anyString)},
+		{name: "theirs", lockState: held(locker.State{Left: time.Hour}, "string redsync")},
 		{name: "kept", lockState: lockState{locker.State{Held: true, Left: time.Second}, "single"}},
 		{name: "all", lockState: held(locker.State{Left: time.Second}, ""), quorumText: "at 3 of 3 nodes"},
 		{name: "minor", quorumText: "held at 1 of 3 nodes, which is no quorum"},
@@ -34,6 +35,7 @@ nightly  exclusive  29.5s   2        42s    ops@db1 pid 4711: report --full
 "a b"    shared x3  -       -        -      owner o, "two\nlines"
 pool     2 of 5     1m0s    0        -      -
 old      exclusive  1h0m0s  0        -      of another library, or no lock
+theirs   exclusive  1h0m0s  0        -      by its form of redsync, or no lock
 kept     released   1s      0        -      -
 all      exclusive  1s      0        -      at 3 of 3 nodes
 minor    -          -       0        -      held at 1 of 3 nodes, which is no quorum
@@ -48,7 +50,7 @@ torn     -          -       -        -      held at 1 of 3 nodes, and 2 did not 
 func TestTableOfTheDocs(t *testing.T) {
 	t.Parallel()
 	page := string(locker.Must(os.ReadFile("../../docs/cli.md")))
-	_, block, _ := strings.Cut(page, "$ holdfast ls\n")
+	_, block, _ := strings.Cut(page, "$ holdfast ls --strategy single\n")
 	block, _, _ = strings.Cut(block, "\n\n")
 	hold := func(left time.Duration, waiters int, note string) lockState {
 		return lockState{locker.State{Held: true, Holds: 1, Left: left, Waiters: waiters, Note: note}, "single"}
@@ -58,7 +60,7 @@ func TestTableOfTheDocs(t *testing.T) {
 	want := table([]lockRow{
 		{name: "invoice:4711", lockState: readers},
 		{name: "nightly", lockState: hold(29500*time.Millisecond, 1, "ops@db1 pid 4711 since 2026-03-01T02:00:00Z: report --full")},
-		{name: "old-worker", lockState: lockState{hold(time.Minute, 0, "").State, anyString}},
+		{name: "old-worker", lockState: lockState{hold(time.Minute, 0, "").State, "string redis-py or redlock"}},
 	}, time.Date(2026, 3, 1, 2, 12, 42, 0, time.UTC))
 	if got := strings.ReplaceAll("\n"+block+"\n", "\n    ", "\n")[1:]; got != want {
 		t.Errorf("docs/cli.md shows\n%s\nand ls prints\n%s", got, want)
