@@ -2,7 +2,6 @@ package pages_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/gocommand"
 )
 
 // The paths of these tests begin at the root of the repository.
@@ -47,11 +47,7 @@ func TestReadmeProgram(t *testing.T) {
 	program := codeOf(t, "README.md", "go")[0]
 	file := filepath.Join(t.TempDir(), "main.go")
 	check.Must(t, os.WriteFile(file, []byte(program), 0o600))
-	vet := exec.CommandContext(t.Context(), "go", "vet", file)
-	vet.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
-	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	gocommand.Run(t, ".", "vet", file)
 	_, body, ok := strings.Cut(program, "func main() {\n")
 	body, _, done := strings.Cut(body, "\tif err != nil {")
 	if !ok || !done {
