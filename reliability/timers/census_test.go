@@ -79,7 +79,7 @@ func records() []runtime.MemProfileRecord {
 }
 
 // ours matches the functions with counted timers. Tests are not among them.
-const ours = `github\.com/holdfast-go/holdfast/(locker|strategies|middleware|providers)[/.]`
+const ours = `github\.com/holdfast-go/holdfast/(locker|strategies|middleware|providers|internal/bounded)[/.]`
 
 var (
 	oursMade = regexp.MustCompile(`^` + ours)
