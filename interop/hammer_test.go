@@ -12,6 +12,9 @@ import (
 // tally counts the cycles of acquire and release, and how often two held the lock at once.
 type tally struct{ ours, theirs, violations int }
 
+// String returns the cycles as in the table.
+func (t tally) String() string { return fmt.Sprintf("%d : %d", t.ours, t.theirs) }
+
 // hammer lets two processes of each side contend for one name for two seconds. They count with the
 // server how many are inside.
 func (p *pair) hammer(t *testing.T) (sum tally) {
@@ -38,6 +41,6 @@ func (p *pair) hammer(t *testing.T) (sum tally) {
 	}
 	check.Equal(t, fmt.Sprintf("violations in %d cycles of ours and %d of theirs", sum.ours, sum.theirs), sum.violations, 0)
 	check.AtLeast(t, "cycles", sum.ours+sum.theirs, 1)
-	t.Logf("%+v", sum)
+	t.Log(sum)
 	return sum
 }

@@ -18,7 +18,7 @@ type kind struct {
 	version  string
 	pinned   string // the file with the version
 	language string // of package install; "" is Go
-	strategy string // ours; "" is single
+	strategy string // ours; "" is single, "keyspace" is single with its Keyspace
 	prefix   string // ours, Config.Prefix of the strategy
 	looks    string // the reply of the program's strategy_of for a lock of theirs
 	key      string // theirs, as their documentation names it
@@ -41,6 +41,9 @@ const (
 	never  waking = "does not wait"
 	wakes  waking = "woken, both ways"
 )
+
+// keyspace is the prefix of the channels of keyspace events.
+const keyspace = "__keyspace@0__:"
 
 // Times of the peers. Leases are ended by PEXPIRE or DEL, so no TTL passes.
 const (

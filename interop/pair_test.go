@@ -39,10 +39,14 @@ func newPair(t *testing.T, k kind, c clients.Client) *pair {
 
 // newStrategy is our side of a kind, without waiting and renewals.
 func newStrategy(drv driver.Driver, k kind) locker.Locker {
-	if k.strategy == "redisson" {
+	switch k.strategy {
+	case "redisson":
 		return locker.Must(redisson.New(drv, redisson.Config{Prefix: k.prefix}))
+	case "keyspace":
+		return locker.Must(single.New(drv, single.Config{Prefix: k.prefix, Keyspace: keyspace}))
+	default:
+		return locker.Must(single.New(drv, single.Config{Prefix: k.prefix}))
 	}
-	return locker.Must(single.New(drv, single.Config{Prefix: k.prefix}))
 }
 
 // try makes one attempt of ours. It returns nil if another library holds the lock.
@@ -124,34 +128,38 @@ func acquire(t *testing.T, p *peer.Process, want peer.Outcome, name string) {
 // sendAcquire has the peer wait for a held lock. It returns when the peer has been refused.
 func (p *pair) sendAcquire(t *testing.T, name string) {
 	t.Helper()
-	refused := p.monitor(t, name)
+	received := p.receive(t, "MONITOR")
+	refused := func() { // the server has executed an attempt: any command with the key but GET, which none of a script is
+		t.Helper()
+		for {
+			line, _ := received().(string)
+			attempt := !strings.Contains(line, `"GET"`) && !strings.Contains(line, " lua] ")
+			if attempt && strings.Contains(line, `"`+p.prefix+name+`"`) {
+				return
+			}
+		}
+	}
 	p.theirs.Send("acquire", name, ttl.Milliseconds(), p.wait().Milliseconds())
 	for range max(p.attempts, 1) {
 		refused()
 	}
 }
 
-// monitor returns a function that waits until the server has executed an attempt at the lock: any
-// command with its key but GET, which none of a script is.
-func (p *pair) monitor(t *testing.T, name string) (await func()) {
+// receive sends a command on a connection of its own, and returns a function that receives the next
+// value behind the answer.
+func (p *pair) receive(t *testing.T, command ...any) (next func() any) {
 	t.Helper()
 	conn, err := p.server.Dial(t.Context())
 	check.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	check.Must(t, conn.SetDeadline(time.Now().Add(peer.Patience)))
-	_, err = conn.Do("MONITOR")
+	_, err = conn.Do(command...)
 	check.Must(t, err)
-	return func() {
+	return func() any {
 		t.Helper()
-		for {
-			v, err := conn.Receive()
-			check.Must(t, err)
-			line, _ := v.Any().(string)
-			attempt := !strings.Contains(line, `"GET"`) && !strings.Contains(line, " lua] ")
-			if attempt && strings.Contains(line, `"`+p.prefix+name+`"`) {
-				return
-			}
-		}
+		v, err := conn.Receive()
+		check.Must(t, err)
+		return v.Any()
 	}
 }
 

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
@@ -32,6 +33,12 @@ func TestPeers(t *testing.T) {
 			t.Run("death", p.testDeath)
 			t.Run("late", p.testLate)
 			t.Run("hammer", func(t *testing.T) { row.tally = p.hammer(t) })
+			if k.strategy == "" {
+				k.strategy = "keyspace"
+				p := newPair(t, k, clients.All[0])
+				t.Run("keyspace", p.testKeyspace)
+				t.Run("hammer with keyspace", func(t *testing.T) { row.heard = p.hammer(t) })
+			}
 			if !t.Failed() {
 				rows.add(row)
 			}
@@ -55,6 +62,26 @@ func (p *pair) testExcluded(t *testing.T) {
 	}
 	tell(t, p.theirs, peer.OK, "release", name)
 	check.OK(t, p.hold(t, name).Release(t.Context()))
+}
+
+// testKeyspace: the server announces their release where our waiter listens.
+func (p *pair) testKeyspace(t *testing.T) {
+	const name = "keyspace"
+	p.server.MustCommand(t, "CONFIG", "SET", "notify-keyspace-events", "Kgxe")
+	channel := keyspace + p.prefix + name
+	received := p.receive(t, "SUBSCRIBE", channel)
+	acquire(t, p.theirs, peer.OK, name)
+	got := p.await(t, name)
+	check.Eventually(t, "our waiter listens", func() bool {
+		receivers, _ := p.server.MustCommand(t, "PUBSUB", "NUMSUB", channel).([]any)
+		return len(receivers) == 2 && receivers[1] == any(int64(2))
+	})
+	tell(t, p.theirs, peer.OK, "release", name)
+	r := <-got
+	check.Must(t, r.err)
+	for !reflect.DeepEqual(received(), []any{"message", channel, "del"}) { // before it, those of changes of the TTL
+	}
+	check.OK(t, r.lock.Release(t.Context()))
 }
 
 // strategyOf is the function of the program that recognizes locks.

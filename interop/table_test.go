@@ -18,14 +18,15 @@ const (
 	page         = "../docs/migration.md"
 	tableBegins  = "<!-- the table of package interop begins -->\n"
 	tableEnds    = "<!-- the table of package interop ends -->\n"
-	tableHeading = "| Peer | Version | Key | `Prefix` | Excluded | How it waits | Renewed | Death | Late release | Violations | Cycles, ours : theirs |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|\n"
+	tableHeading = "| Peer | Version | Key | `Prefix` | Excluded | How it waits | Renewed | Death | Late release | Violations | Cycles, ours : theirs | With `Keyspace` |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|\n"
 )
 
 // row is a line of the table: a kind whose tests have passed.
 type row struct {
 	kind
 	tally
+	heard tally // with Keyspace
 }
 
 // cells are those that do not change from run to run. They are true if the tests have passed.
@@ -74,7 +75,11 @@ func (r *rows) compare(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s did not run: the table is not written", k.name)
 		}
-		fmt.Fprintf(&b, "%s%d : %d |\n", k.line(), one.ours, one.theirs)
+		heard := "-"
+		if k.strategy == "" {
+			heard = one.heard.String()
+		}
+		fmt.Fprintf(&b, "%s%v | %s |\n", k.line(), one.tally, heard)
 	}
 	before, _, after := cutTable(t)
 	check.Must(t, os.WriteFile(page, []byte(before+b.String()+tableEnds+after), 0o644))

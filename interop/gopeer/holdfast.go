@@ -27,7 +27,7 @@ func (scope) Helper() {}
 func (scope) Cleanup(func()) {}
 
 // newHoldfast opens the usual chain over one of internal/clients. kind is the client, of
-// strategies/single, or the strategy, a slash and the client.
+// strategies/single, or the strategy, a slash and the client; "keyspace" is single with its Keyspace.
 func newHoldfast(kind, addr, prefix string) (library, error) {
 	strategyName, client, named := strings.Cut(kind, "/")
 	if !named {
@@ -46,6 +46,8 @@ func newHoldfast(kind, addr, prefix string) (library, error) {
 	switch strategyName {
 	case "single":
 		strategy, err = single.New(drv, single.Config{Prefix: prefix})
+	case "keyspace":
+		strategy, err = single.New(drv, single.Config{Prefix: prefix, Keyspace: "__keyspace@0__:"})
 	case "redisson":
 		strategy, err = redisson.New(drv, redisson.Config{Prefix: prefix})
 	default:

@@ -81,6 +81,14 @@ func (h *keyHold) resumes() bool { return h.replaced != "" }
 // channel returns the channel of releases.
 func (h *keyHold) channel() string { return h.l.spec.channel(h.key) }
 
+// listening returns how waiters hear of releases.
+func (h *keyHold) listening() driver.Channel {
+	if listen := h.l.spec.Listen; listen != nil {
+		return listen(h.l.drv, h.key, h.channel())
+	}
+	return driver.NewChannel(h.l.drv, h.channel())
+}
+
 // until returns the Deadline.
 func (h *keyHold) until() time.Time {
 	h.mu.Lock()
@@ -214,7 +222,7 @@ func (h *keyHold) refusal(reply driver.Reply) error {
 	}
 	held := &locker.ContentionError{
 		Name: h.name(), Owner: holder.owner, Note: holder.note,
-		Hint:     lease.Hint{Channel: driver.NewChannel(h.l.drv, h.channel()), Foreign: holder.foreign, Ordered: spec.Shared},
+		Hint:     lease.Hint{Channel: h.listening(), Foreign: holder.foreign, Ordered: spec.Shared},
 		Released: released,
 	}
 	if holder.left >= 0 {

@@ -77,6 +77,10 @@ type Spec struct {
 	// Queue. Default: Holdfast's own names.
 	Siblings func(key string) (counter, channel string, ok bool)
 
+	// Listen returns how waiters for a lock's key hear of releases, beside the messages on channel.
+	// Default: they hear only those, by driver.NewChannel(drv, channel).
+	Listen func(drv driver.Driver, key, channel string) driver.Channel
+
 	// Acquire makes the hold if nobody holds the lock.
 	//
 	//	ARGV   value, TTL, TTL of the fence counter ('0' if there is none);

@@ -28,4 +28,12 @@ type Config struct {
 	// any process, and to nobody else while one waits. See "Waiters" in package single. All Lockers
 	// of a name should have the same. Default: newcomers may take a free lock.
 	Fair bool
+	// Keyspace is the prefix of the channels on which the server announces changes of keys:
+	// "__keyspace@0__:" for database 0. Waiters listen there too, and so the release of another
+	// library wakes them. The server needs notify-keyspace-events Kgxe
+	// (https://redis.io/docs/latest/develop/pubsub/keyspace-notifications/), which costs it a message
+	// for each deletion and expiry of any key; each release, and each renewal, wakes every process
+	// that waits. A Cluster announces keys at their own node only, so nothing is heard there.
+	// Default: none, waiters poll for a lock of another library.
+	Keyspace string
 }

@@ -13,5 +13,14 @@ type Locker = keylock.Locker
 
 // New returns a Locker that locks through drv. Errors: ErrInvalid.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
-	return keylock.New(drv, keylock.Config(cfg), spec)
+	s, err := spec, error(nil)
+	if cfg.Keyspace != "" {
+		if s, err = withKeyspace(s, cfg.Keyspace); err != nil {
+			return nil, err
+		}
+	}
+	return keylock.New(drv, keylock.Config{
+		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, ReleaseTimeout: cfg.ReleaseTimeout,
+		MinReplicas: cfg.MinReplicas, ReplicaTimeout: cfg.ReplicaTimeout, Fair: cfg.Fair,
+	}, s)
 }
