@@ -79,7 +79,9 @@ func (p *pair) testKeyspace(t *testing.T) {
 	tell(t, p.theirs, peer.OK, "release", name)
 	r := <-got
 	check.Must(t, r.err)
-	for !reflect.DeepEqual(received(), []any{"message", channel, "del"}) { // before it, those of changes of the TTL
+	announced := false // after changes of the TTL
+	for !announced {
+		announced = reflect.DeepEqual(received(), []any{"message", channel, "del"})
 	}
 	check.OK(t, r.lock.Release(t.Context()))
 }

@@ -13,8 +13,9 @@ type Locker = keylock.Locker
 
 // New returns a Locker that locks through drv. Errors: ErrInvalid.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
-	s, err := spec, error(nil)
+	s := spec
 	if cfg.Keyspace != "" {
+		var err error
 		if s, err = withKeyspace(s, cfg.Keyspace); err != nil {
 			return nil, err
 		}
