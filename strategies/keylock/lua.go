@@ -2,7 +2,6 @@ package keylock
 
 import (
 	_ "embed"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -24,9 +23,7 @@ var (
 	//go:embed lua/waiters.lua
 	waitersLua string
 
-	parts = []luaPart{
-		newPart(readLua), newPart(mintFenceLua), newPart(renewFenceLua), newPart(queueLua), newPart(waitersLua),
-	}
+	parts = []string{readLua, mintFenceLua, renewFenceLua, queueLua, waitersLua}
 )
 
 // Lua returns script behind the functions of this package that it calls.
@@ -55,26 +52,38 @@ var (
 //
 // delivery is the driver.Delivery to the waiter.
 func Lua(script string) string {
-	for _, p := range slices.Backward(parts) {
-		if p.calls.MatchString(script) {
-			script = p.lua + script
+	for _, part := range slices.Backward(parts) {
+		if callsOne(script, part) {
+			script = part + script
 		}
 	}
 	return script
 }
 
-// luaPart is Lua that defines functions.
-type luaPart struct {
-	lua   string
-	calls *regexp.Regexp // matches a script that calls one of them
+// callsOne reports whether script calls a function that part defines. It runs when a program starts,
+// for each script: a regular expression would take a hundred times as long.
+func callsOne(script, part string) bool {
+	for line := range strings.Lines(part) {
+		if rest, defines := strings.CutPrefix(line, "local function "); defines {
+			if name, _, _ := strings.Cut(rest, "("); calls(script, name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
-var definition = regexp.MustCompile(`(?m)^local function (\w+)`)
-
-func newPart(lua string) luaPart {
-	var names []string
-	for _, found := range definition.FindAllStringSubmatch(lua, -1) {
-		names = append(names, found[1])
+// calls reports whether script has a "(" behind the word name.
+func calls(script, name string) bool {
+	for {
+		before, after, found := strings.Cut(script, name+"(")
+		if !found || before == "" || !isWordByte(before[len(before)-1]) {
+			return found
+		}
+		script = after
 	}
-	return luaPart{lua, regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\(`)}
+}
+
+func isWordByte(b byte) bool {
+	return b == '_' || '0' <= b && b <= '9' || 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z'
 }

@@ -3,19 +3,20 @@ package single
 import (
 	"context"
 	"errors"
-	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
-var keyspaceForm = regexp.MustCompile(`^__keyspace@\d+__:$`)
-
 // withKeyspace returns s with waiters that hear the keyspace events of the lock's key, on the channel
 // prefix + key.
 func withKeyspace(s keylock.Spec, prefix string) (keylock.Spec, error) {
-	if !keyspaceForm.MatchString(prefix) {
+	number, begins := strings.CutPrefix(prefix, "__keyspace@")
+	number, ends := strings.CutSuffix(number, "__:")
+	if _, err := strconv.ParseUint(number, 10, 32); !begins || !ends || err != nil {
 		return s, argument.Invalid("single.Config.Keyspace", prefix, "__keyspace@N__: with the number of the database, or none")
 	}
 	s.Listen = func(drv driver.Driver, key, channel string) driver.Channel {
