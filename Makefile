@@ -59,7 +59,7 @@ help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
 
 check: ## Format, vet, lint, and test without the race detector, in fake time and on one server
-test: ## All checks that CI makes, each strategy on each kind of server over one client (6 to 10 minutes)
+test: ## All checks that CI makes, each strategy on each kind of server over one client (6 minutes)
 test-all test-matrix: export HOLDFAST_TEST := full
 test-all: ## The same over each client and module by module, a rehearsed release, the TLA+ specs, and fuzzing with coverage (for the night)
 check test test-all:
@@ -98,7 +98,7 @@ rehearse: ## Prepare a release in a clone, and check that its modules are found 
 	@echo "==> rehearse: a release"
 	@scripts/release.sh rehearse
 
-spec: ## Check the TLA+ specs of reliability/spec with TLC (4 minutes; installs Java and TLC where they are missing)
+spec: ## Check the TLA+ specs of reliability/spec with TLC (2 minutes; installs Java and TLC where they are missing)
 	@echo "==> spec: the TLA+ specs"
 	@scripts/spec.sh $(SPECFLAGS)
 
