@@ -121,8 +121,8 @@ func (h *keyHold) sendChange(ctx context.Context) error {
 }
 
 // releaseValues releases the hold. While a change of its note or a send of its acquire is unanswered,
-// the hold may have one of several values: releaseValues releases one after another, in one
-// releaseTimeout, until one was the hold's or is not answered. The others go on in the background.
+// the hold may have one of several values: releaseValues releases each, in one releaseTimeout. If a
+// release is not answered, the others go on in the background.
 func (h *keyHold) releaseValues(ctx context.Context, op lease.Op) (lease.Result, error) {
 	limit, began := h.releaseTimeout(), time.Now()
 	if ctx.Err() != nil {
@@ -131,10 +131,13 @@ func (h *keyHold) releaseValues(ctx context.Context, op lease.Op) (lease.Result,
 	first := h.Token()
 	result, err := h.end(ctx, first, op, limit)
 	for _, value := range h.otherValues(first) {
-		if errors.Is(err, locker.ErrLost) {
-			result, err = h.end(ctx, value, op, max(limit-time.Since(began), time.Millisecond))
-		} else {
+		if err != nil && !errors.Is(err, locker.ErrLost) {
 			h.cleanUpKnown(value, op)
+			continue
+		}
+		more, errMore := h.end(ctx, value, op, max(limit-time.Since(began), time.Millisecond))
+		if !errors.Is(errMore, locker.ErrLost) {
+			result, err = more, errMore
 		}
 	}
 	return result, err

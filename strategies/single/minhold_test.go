@@ -109,25 +109,6 @@ func TestWaitersAtEndOfMinHold(t *testing.T) {
 	}
 }
 
-// A hold of two possible values is released once the server says so of one of them, whatever it answers
-// about the other.
-func TestReleaseOfOneValueIsAnswered(t *testing.T) {
-	run(t, single.Config{}, func(t *testing.T, b bench) {
-		lock := b.acquire(t, locker.Request{TTL: time.Minute})
-		hang := fault{Hang: true}
-		b.drv.Then(hang)
-		noting, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		check.Is(t, lock.SetNote(noting, "new"), locker.ErrUnknownOutcome)
-		b.drv.Then(fault{}, hang, hang)
-		start := time.Now()
-		check.OK(t, lock.Release(t.Context()))
-		check.Equal(t, "time of the release", time.Since(start), 0)
-		b.wantFree(t, 0)
-		sleep(time.Minute) // the clean-up of the other value
-	})
-}
-
 // ReleaseTimeout bounds a release without an answer, even once its ctx has ended, and the release
 // goes on.
 func TestReleaseTimeout(t *testing.T) {
