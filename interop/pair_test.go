@@ -32,6 +32,9 @@ type pair struct {
 func newPair(t *testing.T, k kind, c clients.Client) *pair {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{})
+	if k.strategy == "keyspace" {
+		server.MustCommand(t, "CONFIG", "SET", "notify-keyspace-events", "Kgxe")
+	}
 	bare := newStrategy(c.Open(t, server.Addr()), k)
 	ours := locker.Must(holdfast.Wrap(bare, holdfast.Config{}))
 	return &pair{kind: k, client: c, server: server, theirs: k.start(t, server.Addr()), bare: bare, ours: ours}

@@ -67,7 +67,6 @@ func (p *pair) testExcluded(t *testing.T) {
 // testKeyspace: the server announces their release where our waiter listens.
 func (p *pair) testKeyspace(t *testing.T) {
 	const name = "keyspace"
-	p.server.MustCommand(t, "CONFIG", "SET", "notify-keyspace-events", "Kgxe")
 	channel := keyspace + p.prefix + name
 	received := p.receive(t, "SUBSCRIBE", channel)
 	acquire(t, p.theirs, peer.OK, name)

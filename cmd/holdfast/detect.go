@@ -64,7 +64,7 @@ func newDetector(drv driver.Driver, prefix string) (*detector, error) {
 
 // locker returns the Locker of a reply of strategy_of.
 func (d *detector) locker(strategy string) locker.Locker {
-	if isString(strategy) {
+	if isString(strategy) || strategy == "" { // a free key
 		strategy = "single"
 	}
 	return d.strategies[strategy]
@@ -111,7 +111,8 @@ func (d *detector) FindHolds(ctx context.Context, name string) (state locker.Sta
 func (d *detector) ask(ctx context.Context, name string, do func(context.Context, string) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	for before := ""; ; {
+	d.found.Store(nil)
+	for before := "none"; ; {
 		strategy, errDetect := d.detect(ctx, name)
 		if errDetect != nil {
 			return errDetect
@@ -120,14 +121,16 @@ func (d *detector) ask(ctx context.Context, name string, do func(context.Context
 			return err
 		}
 		if err = do(ctx, strategy); !noLock(err) {
-			d.found.Store(&strategy)
+			if strategy != "" {
+				d.found.Store(&strategy)
+			}
 			return err
 		}
 		before = strategy
 	}
 }
 
-// detect returns the strategy of a name, "single" if the key is free.
+// detect returns the strategy of a name, "" if the key is free.
 func (d *detector) detect(ctx context.Context, name string) (string, error) {
 	key := d.prefix + name
 	reply, err := d.drv.Eval(ctx, detectScript, []string{key}, nil)
@@ -153,7 +156,7 @@ func nameServer(drv driver.Driver, err error) error {
 func strategyFound(key, found string) (string, error) {
 	switch {
 	case found == "":
-		return "single", nil
+		return "", nil
 	case found[0] == deniedPrefix:
 		return "", fmt.Errorf("key %q: %w", key, &driver.ServerError{Text: found[1:]})
 	case found[0] == otherPrefix:

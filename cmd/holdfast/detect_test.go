@@ -66,7 +66,7 @@ func TestDetectNoLock(t *testing.T) {
 	s := shared.Get(t)
 	s.MustCommand(t, "SET", "nolock:string", "some text")
 	s.MustCommand(t, "HSET", "nolock:hash", "a", "b", "c", "d")
-	s.MustCommand(t, "HSET", "nolock:field", "a", "b")
+	s.MustCommand(t, "HSET", "nolock:field", "sku:42", "3")
 	s.MustCommand(t, "HSET", "nolock:write", "mode", "write", "8743c9c0-0795-4907-87fd-6c719a6b4586:1:write", "1")
 	s.MustCommand(t, "HSET", "nolock:kind", "kind", "b")
 	s.MustCommand(t, "ZADD", "nolock:zset", "1", "b")
@@ -112,11 +112,11 @@ func TestDetectLibrary(t *testing.T) {
 	} {
 		key := "library:" + name
 		s.MustCommand(t, "SET", key, value, "EX", 3600)
-		for _, args := range [][]string{{"who", key}, {"ls", "--strategy", "single", key}} {
-			check.Contains(t, fmt.Sprint(args), must(t, env, args...), "of "+name+", or no lock")
+		for _, args := range [][]string{{"who", key}, {"ls", "--foreign", key}} {
+			check.Contains(t, fmt.Sprint(args), must(t, env, args...), name+", or ")
 		}
 		out, _ := says(t, 0, "no lock is held", env, "ls", key)
-		check.Equal(t, "ls without --strategy single", out, "")
+		check.Equal(t, "ls without --foreign", out, "")
 	}
 	check.Contains(t, "JSON", must(t, env, "who", "--json", "library:redsync"), `"library":"redsync"`)
 

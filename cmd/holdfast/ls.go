@@ -33,13 +33,13 @@ var mastersSource string
 var mastersScript = driver.NewScript(mastersSource)
 
 func newList(o *options) *cobra.Command {
-	var asJSON bool
+	var asJSON, foreign bool
 	cmd := &cobra.Command{
 		Use:   "ls [PATTERN]",
 		Short: "List the locks that are held",
 		Long: `List the locks that are held, of all strategies. PATTERN is that of SCAN, such as 'invoice:*'. At
-a terminal they are a table. With --strategy single, each string counts as a lock: those of other
-libraries too.
+a terminal they are a table. With --foreign, strings that Holdfast has not written are listed too: they
+may be locks of other libraries.
 
 It scans all keys of the server in small steps, and never blocks it: in a Cluster those of each
 master, in a quorum those of each node. A lock that is acquired or released meanwhile may be missing
@@ -48,7 +48,7 @@ or listed twice.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := untilSignal(cmd.Context())
 			defer cancel(nil)
-			err := o.printLocks(ctx, patternOf(args), asJSON)
+			err := o.printLocks(ctx, patternOf(args), asJSON, foreign)
 			if ctx.Err() != nil {
 				return runError(ctx, err)
 			}
@@ -57,6 +57,7 @@ or listed twice.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	jsonFlag(cmd, &asJSON)
+	cmd.Flags().BoolVar(&foreign, "foreign", false, "list also strings that may be locks of other libraries")
 	return cmd
 }
 
@@ -68,11 +69,12 @@ func patternOf(args []string) string {
 }
 
 // printLocks prints the held locks.
-func (o *options) printLocks(ctx context.Context, pattern string, asJSON bool) error {
+func (o *options) printLocks(ctx context.Context, pattern string, asJSON, foreign bool) error {
 	l, err := o.newLockScan(pattern)
 	if err != nil {
 		return err
 	}
+	l.foreign = foreign
 	defer l.c.close()
 	text := l.progress
 	if asJSON {
@@ -108,8 +110,9 @@ type lockScan struct {
 	c       connection
 	all     []credentials
 	pattern string
+	foreign bool // also strings that may be locks of other libraries
 	emit    func(lockRow) error
-	warn    func(error) // about a node of a quorum
+	warn    func(error) // about a node of a quorum, or a lock that the user may not see
 
 	steps, locks atomic.Int64
 }
@@ -210,8 +213,12 @@ func (l *lockScan) scanNode(ctx context.Context, node int, found func(string, lo
 		defer servers.close()
 	}
 	for _, s := range servers {
-		err := scanAll(ctx, s.drv, l.o.prefix, l.pattern, l.o.strategy == "single", func(name, strategy string) error {
+		err := scanAll(ctx, s.drv, l.o.prefix, l.pattern, l.foreign, func(name, strategy string) error {
 			state, err := l.inspect(ctx, d.locker(strategy), name)
+			if strategy == "redisson" && driver.CodeOf(err) == "NOPERM" { // the rules of other strategies lack its counter
+				l.warn(fmt.Errorf("%s, of strategy redisson: %w", printable(name), err))
+				return nil
+			}
 			if err != nil || !state.Held {
 				return err
 			}

@@ -28,7 +28,7 @@ type lockJSON struct {
 	Name     string  `json:"name"`
 	Held     bool    `json:"held"`
 	Strategy string  `json:"strategy,omitempty"`
-	Library  string  `json:"library,omitempty"` // another one, by the form of its value
+	Library  string  `json:"library,omitempty"` // whose strings look like this one
 	Mode     string  `json:"mode,omitempty"`
 	Owner    string  `json:"owner,omitempty"`
 	Note     string  `json:"note,omitempty"`
@@ -148,7 +148,7 @@ func (s lockState) library() string {
 // foreign says what a string of another library is.
 func (s lockState) foreign() string {
 	if library := s.library(); library != "" {
-		return "by its form of " + library + ", or no lock"
+		return "looks like " + library + ", or is no lock"
 	}
 	return "of another library, or no lock"
 }

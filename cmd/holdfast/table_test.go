@@ -35,7 +35,7 @@ nightly  exclusive  29.5s   2        42s    ops@db1 pid 4711: report --full
 "a b"    shared x3  -       -        -      owner o, "two\nlines"
 pool     2 of 5     1m0s    0        -      -
 old      exclusive  1h0m0s  0        -      of another library, or no lock
-theirs   exclusive  1h0m0s  0        -      by its form of redsync, or no lock
+theirs   exclusive  1h0m0s  0        -      looks like redsync, or is no lock
 kept     released   1s      0        -      -
 all      exclusive  1s      0        -      at 3 of 3 nodes
 minor    -          -       0        -      held at 1 of 3 nodes, which is no quorum
@@ -50,7 +50,7 @@ torn     -          -       -        -      held at 1 of 3 nodes, and 2 did not 
 func TestTableOfTheDocs(t *testing.T) {
 	t.Parallel()
 	page := string(locker.Must(os.ReadFile("../../docs/cli.md")))
-	_, block, _ := strings.Cut(page, "$ holdfast ls --strategy single\n")
+	_, block, _ := strings.Cut(page, "$ holdfast ls --foreign\n")
 	block, _, _ = strings.Cut(block, "\n\n")
 	hold := func(left time.Duration, waiters int, note string) lockState {
 		return lockState{locker.State{Held: true, Holds: 1, Left: left, Waiters: waiters, Note: note}, "single"}

@@ -77,8 +77,8 @@ type Spec struct {
 	// Queue. Default: Holdfast's own names.
 	Siblings func(key string) (counter, channel string, ok bool)
 
-	// Listen returns how waiters for a lock's key hear of releases, beside the messages on channel.
-	// Default: they hear only those, by driver.NewChannel(drv, channel).
+	// Listen returns the channel of a lock's key for its waiters: driver.NewChannel with the name
+	// channel, and a driver that may hear more than drv does. Default: with drv itself.
 	Listen func(drv driver.Driver, key, channel string) driver.Channel
 
 	// Acquire makes the hold if nobody holds the lock.

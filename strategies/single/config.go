@@ -30,10 +30,11 @@ type Config struct {
 	Fair bool
 	// Keyspace is the prefix of the channels on which the server announces changes of keys:
 	// "__keyspace@0__:" for database 0. Waiters listen there too, and so the release of another
-	// library wakes them. The server needs notify-keyspace-events Kgxe
+	// library wakes them. It is for names that another library shares: each acquire, renewal and
+	// release of a lock then wakes every process that waits for it. The server needs
+	// notify-keyspace-events Kgxe
 	// (https://redis.io/docs/latest/develop/pubsub/keyspace-notifications/), which costs it a message
-	// for each deletion and expiry of any key; each release, and each renewal, wakes every process
-	// that waits. A Cluster announces keys at their own node only, so nothing is heard there.
-	// Default: none, waiters poll for a lock of another library.
+	// whenever any key is deleted, expires or gets a TTL. It is not for a Cluster, whose nodes
+	// announce their own keys only. Default: none, waiters poll for a lock of another library.
 	Keyspace string
 }

@@ -8,6 +8,13 @@ local forms = {
   ['^ADDED:%d%d%d%d%-'] = 'ShedLock',
 }
 
+-- redisson are patterns of the field of a lock of Redisson: of its own, and of ours.
+local redisson = {
+  '^' .. hex4 .. hex4 .. string.rep('%-' .. hex4, 4) .. hex4 .. hex4 .. ':%d+$',
+  '^~?' .. string.rep('[%w_-]', 22) .. ':1$',
+  '^~?' .. string.rep('[%w_-]', 22) .. ':1|',
+}
+
 -- strategy_of(key, kind) returns the strategy whose lock a key holds, by the type of the key and by
 -- how its content begins:
 --   'single', 'reentrant', 'rwhash', 'redisson', 'semaphore'
@@ -55,10 +62,16 @@ local function strategy_of(key, kind)
   if not kind or kind == 'hash' then
     local fields, denied = try('HLEN', key)
     if fields == 1 then
-      content, denied = try('HKEYS', key)
-      if content then
-        return string.find(content[1], '^~?[^:|]+:%-?%d+') and 'redisson' or '!a hash that is no lock'
+      content = try('HKEYS', key)
+      if not content then
+        return '!a hash that is a lock of redisson or none: the user may not look'
       end
+      for _, form in ipairs(redisson) do
+        if string.find(content[1], form) then
+          return 'redisson'
+        end
+      end
+      return '!a hash that is no lock'
     elseif fields then
       content, denied = try('HGET', key, 'kind')
       if content == 'reentrant' or content == 'rwhash' then
