@@ -193,6 +193,7 @@ func TestCleanUpOfTwoValues(t *testing.T) {
 					b.drv.Then(slices.Repeat([]fault{{Hang: true}}, 1+hangs)...)
 					only(t, lock.Release(ended), locker.ErrUnknownOutcome, locker.ErrLost)
 					b.wantFree(t, 25*time.Second)
+					sleep(time.Minute) // the clean-up of the other value
 				})
 			})
 		}
