@@ -276,7 +276,8 @@ var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `
 // scanAll calls found for each name whose key may hold a lock, and step after each step. A string that
 // single has not written is one if foreign is true.
 func scanAll(
-	ctx context.Context, drv driver.Driver, prefix, pattern string, foreign bool, found func(name, strategy string) error, step func(),
+	ctx context.Context, drv driver.Driver, prefix, pattern string, foreign bool,
+	found func(name, strategy string) error, step func(),
 ) error {
 	strs := "0"
 	if foreign {

@@ -26,7 +26,8 @@ func TestACLOfKeyspace(t *testing.T) {
 		for _, more := range [][]string{nil, {pattern}} {
 			key := fmt.Sprint("lock:events:", client.Name, len(more))
 			server.MustCommand(t, "SET", key, "of another library")
-			setUser(t, server, "single", append(append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Single)...), more...))
+			rights := append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Single)...)
+			setUser(t, server, "single", append(rights, more...))
 			drv, err := dial(t, client, "single", alone(server))
 			check.Must(t, err)
 			l := locker.Must(single.New(drv, single.Config{Keyspace: "__keyspace@0__:"}))

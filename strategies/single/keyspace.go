@@ -16,8 +16,10 @@ import (
 func withKeyspace(s keylock.Spec, prefix string) (keylock.Spec, error) {
 	number, begins := strings.CutPrefix(prefix, "__keyspace@")
 	number, ends := strings.CutSuffix(number, "__:")
-	if n, err := strconv.ParseUint(number, 10, 31); !begins || !ends || err != nil || strconv.FormatUint(n, 10) != number {
-		return s, argument.Invalid("single.Config.Keyspace", prefix, "__keyspace@N__: with the number of the database, or none")
+	n, err := strconv.ParseUint(number, 10, 31)
+	if !begins || !ends || err != nil || strconv.FormatUint(n, 10) != number {
+		return s, argument.Invalid("single.Config.Keyspace", prefix,
+			"__keyspace@N__: with the number of the database, or none")
 	}
 	s.Listen = func(drv driver.Driver, key, channel string) driver.Channel {
 		return driver.NewChannel(keyspaceListener{drv, prefix + key}, channel)

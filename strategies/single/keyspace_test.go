@@ -74,7 +74,9 @@ func (d *deafDriver) Subscribe(ctx context.Context, channel string) (driver.Subs
 
 func TestBadKeyspace(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"__keyspace@0__", "__keyspace@00__:", "__keyspace@-1__:", "__keyspace@*__:", "__keyevent@0__:", "0"} {
+	for _, bad := range []string{
+		"__keyspace@0__", "__keyspace@00__:", "__keyspace@-1__:", "__keyspace@*__:", "__keyevent@0__:", "0",
+	} {
 		_, err := single.New(&faultdriver.Driver{}, single.Config{Keyspace: bad})
 		check.Is(t, err, locker.ErrInvalid)
 		check.Contains(t, "the error", err.Error(), "single.Config.Keyspace")
