@@ -62,9 +62,7 @@ func (t *caseT) subscribeSharded(drv driver.Driver, key string) *shardedSubscrip
 	if info, _ := t.Do(key, "COMMAND", "INFO", "SSUBSCRIBE").([]any); len(info) == 0 || info[0] == nil {
 		want = driver.DeliveryPlain
 	}
-	if got := drv.Delivery(channel); got != want {
-		t.Fatalf("Delivery is %d after Subscribe in a cluster, want %d", got, want)
-	}
+	t.Eventually(fmt.Sprint("Delivery after Subscribe is ", want), func() bool { return drv.Delivery(channel) == want })
 	if want == driver.DeliveryPlain {
 		return nil
 	}
