@@ -7,11 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // strategiesToTry returns the chosen strategy, or all.
@@ -227,28 +230,28 @@ func (t *trial) checkSubscribe(ctx context.Context, name string) error {
 	return sub.Close()
 }
 
-// wake returns how long after a release its waiter has the lock. A waiter looks at the lock once more
-// when it has subscribed, and polls: if such an attempt acquires the lock just after the release, it
-// is not known whether the release would have woken the waiter, and wake tries again.
+// wake returns how long after a release its waiter has the lock. The waiter does not poll, but tries
+// once more when it has subscribed. If that attempt acquires the lock just after the release, it is
+// not known whether the release would have woken the waiter, and wake tries again.
 func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
-	const tries, soon = 10, 50 * time.Millisecond
+	const tries = 10
 	for try := 1; ; try++ {
 		took, by, err := t.handOver(ctx, name)
-		switch {
-		case err != nil:
-			return 0, err
-		case by == locktrace.ByRelease:
-			return took, nil
-		case by != locktrace.BySubscription && took > soon || try == tries:
+		if err != nil || by == locktrace.ByRelease {
+			return took, err
+		}
+		if by != locktrace.BySubscription || try == tries {
 			return 0, &notWokenError{fmt.Sprintf("a release does not wake the waiter, which got the lock %s later", rounded(took))}
 		}
 	}
 }
 
+func noPolls() backoff.BackOff { return backoff.NewConstantBackOff(answerTimeout) }
+
 // handOver releases a lock with a waiter. It returns the time until the waiter has the lock, and
 // the reason of its last wake-up.
 func (t *trial) handOver(ctx context.Context, name string) (time.Duration, locktrace.WakeReason, error) {
-	waiting, err := holdfast.Wrap(t.bare, holdfast.Config{})
+	waiting, err := holdfast.Wrap(t.bare, holdfast.Config{Retry: retry.Config{Policy: noPolls}})
 	if err != nil {
 		return 0, "", err
 	}

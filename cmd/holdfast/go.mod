@@ -6,6 +6,7 @@ replace github.com/holdfast-go/holdfast => ../../
 
 require (
 	github.com/FZambia/sentinel/v2 v2.0.1
+	github.com/cenkalti/backoff/v4 v4.3.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/mna/redisc v1.4.0
@@ -21,7 +22,6 @@ require (
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
-	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
