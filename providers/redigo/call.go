@@ -13,16 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// prompts reports whether a call may use a connection in its caller's goroutine: the pool has an
-// idle one and only hands it out, and it can be closed when ctx ends. Without one the call would
-// dial: redis.DialContext does not pass ctx to the TLS handshake.
-func (d *redigoDriver) prompts(context.Context) bool {
-	return d.inline.Load() && d.prompt.IdleCount() > 0
-}
-
 // send takes a connection, sends commands over it and gives it back.
 func (d *redigoDriver) send(ctx context.Context, commands []*adapter.Command) {
 	conn, err := d.get(ctx, commands[0].Key())
+	d.sendOver(ctx, conn, err, commands)
+}
+
+// sendOver sends commands over conn and gives it back. err is the error of a call that got none.
+func (d *redigoDriver) sendOver(ctx context.Context, conn redis.Conn, err error, commands []*adapter.Command) {
 	if err != nil {
 		err = unavailable(ctx, err)
 		for _, c := range commands {
@@ -131,14 +129,13 @@ func unavailable(ctx context.Context, err error) error {
 // get takes a connection from the pool; one of a cluster is bound to key's node, since by itself it
 // would take the digest of a script for the key. Nothing was sent if it fails.
 func (d *redigoDriver) get(ctx context.Context, key string) (redis.Conn, error) {
+	if d.idle != nil {
+		return d.idle.get(ctx)
+	}
 	if p, ok := d.pool.(interface {
 		GetContext(context.Context) (redis.Conn, error)
 	}); ok {
-		conn, err := p.GetContext(ctx)
-		if err == nil && d.prompt != nil {
-			d.learn.Do(func() { d.inline.Store(closable(conn)) })
-		}
-		return conn, err
+		return p.GetContext(ctx)
 	}
 	conn := d.pool.Get()
 	err := conn.Err()
@@ -175,12 +172,6 @@ func explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", end, err)
 	}
 	return err
-}
-
-// closable reports whether closeNetwork can close conn.
-func closable(conn redis.Conn) bool {
-	_, err := redis.DoContext(conn, context.Background(), "") // sends nothing
-	return err == nil
 }
 
 // closeNetwork closes the network connection below a pool's connection in use; Close must not be

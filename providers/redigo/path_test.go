@@ -42,7 +42,8 @@ func TestInline(t *testing.T) {
 		if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		check.Equal(t, name+": inline", drv.(*redigoDriver).inline.Load(), c.want)
+		idle := drv.(*redigoDriver).idle
+		check.Equal(t, name+": inline", idle != nil && idle.closable.Load(), c.want)
 		check.OK(t, drv.Close())
 		check.OK(t, c.pool.Close())
 	}

@@ -2,8 +2,6 @@ package redigo
 
 import (
 	"reflect"
-	"sync"
-	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -28,12 +26,7 @@ type redigoDriver struct {
 	pool    Pool
 	cluster cluster         // pool, if it is one
 	closer  *deadlineCloser // apart: its timer must not keep the driver
-
-	// prompt is pool, if it only hands out idle connections. inline is set if a connection taken
-	// from it can be closed while in use.
-	prompt *redis.Pool
-	learn  sync.Once
-	inline atomic.Bool
+	idle    *idlePool       // pool, if it hands out idle connections at once
 }
 
 var _ driver.Driver = (*redigoDriver)(nil)
@@ -64,7 +57,11 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 		t := adapter.NewTopology(func() adapter.Client { return c }, d.askSlots, d.Background)
 		d.Pipelines, d.Hub = t, adapter.NewHub(d.open, d.shards(t))
 	} else {
-		c.Connections, c.Send, c.Inline = places(pool), d.send, d.prompts
+		c.Connections, c.Send = places(pool), d.send
+		if p, ok := pool.(*redis.Pool); ok && handsOutAtOnce(p) {
+			d.idle = newIdlePool(p)
+			c.Inline, c.SendInline = d.idle.has, d.sendInline
+		}
 		d.Pipelines, d.Hub = adapter.NewPipeline(c), adapter.NewHub(d.open, nil)
 	}
 	if p, ok := pool.(*redis.Pool); ok {
@@ -74,11 +71,6 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 				What: "redigo.New pool", Got: "a redis.Pool without Dial and DialContext",
 				Allowed: "one that has either",
 			}
-		}
-		// Such a pool neither tests an idle connection nor dials in place of an old one.
-		if p.DialContext != nil && p.TestOnBorrow == nil && p.TestOnBorrowContext == nil && p.IdleTimeout == 0 &&
-			p.MaxConnLifetime == 0 {
-			d.prompt = p
 		}
 	}
 	return d, nil
