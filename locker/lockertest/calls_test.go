@@ -5,12 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
@@ -66,30 +64,6 @@ func TestCalls(t *testing.T) {
 		check.Error(t, "release of a Lock that was taken over", calls[7].Err, locker.ErrNotHeld)
 		check.Error(t, "release by a handle that was used", calls[8].Err, locker.ErrNotHeld)
 		check.Error(t, "bad request", calls[9].Err, locker.ErrInvalid)
-	})
-}
-
-// A call is recorded when its outcome is known.
-func TestCallsInAnOutage(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
-		l, start := lockertest.New(), time.Now()
-		l.SetOutage(lockertest.Refused)
-		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a"})
-		l.SetOutage(lockertest.Silent)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", MaxWait: time.Second})
-		}()
-		synctest.Wait()
-		if calls := l.Calls(); len(calls) != 1 || !errors.Is(calls[0].Err, driver.ErrNotSent) {
-			t.Errorf("calls %v, want the one that was refused", calls)
-		}
-		<-done
-		calls := l.Calls()
-		if len(calls) != 2 || !errors.Is(calls[1].Err, locker.ErrUnknownOutcome) || !calls[1].At.Equal(start) || calls[1].Took != time.Second {
-			t.Errorf("calls %v, want one of unknown outcome after 1s", calls)
-		}
 	})
 }
 

@@ -15,25 +15,6 @@ import (
 
 var errFirst, errSecond = errors.New("first failure"), errors.New("second failure")
 
-func TestFailAcquire(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	l.FailAcquire(errFirst)
-	l.FailAcquire(&locker.ContentionError{Name: "a", Owner: "ghost"})
-	_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
-	check.Error(t, "first", err, errFirst)
-	wantOp(t, err, "acquire")
-	_, err = l.Acquire(t.Context(), locker.Request{Name: "a"})
-	check.Error(t, "second", err, locker.ErrNotAcquired)
-	check.Equal(t, "held, after a failure", inspect(t, l, "a").Held, false)
-	lock := acquire(t, l, locker.Request{Name: "a"})
-	l.FailAcquire(errSecond)
-	_, err = locker.Resume(t.Context(), l, lock.Handle())
-	check.Error(t, "resume", err, errSecond)
-	wantOp(t, err, "resume")
-	check.Error(t, "Renew after the failed resume", lock.Renew(t.Context(), 0))
-}
-
 func TestFailNil(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()

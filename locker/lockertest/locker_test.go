@@ -36,16 +36,6 @@ func wantOp(t *testing.T, err error, op string) {
 	}
 }
 
-func TestZeroLockerIsReady(t *testing.T) {
-	t.Parallel()
-	var l lockertest.Locker
-	lock := acquire(t, &l, locker.Request{Name: "a"})
-	check.Equal(t, "TTL of a request without", lock.TTL(), locker.DefaultTTL)
-	check.Equal(t, "stored owner of a request without", inspect(t, &l, "a").Owner, "")
-	release(t, lock)
-	check.Equal(t, "after the release", inspect(t, &l, "a"), locker.State{})
-}
-
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	over, cancel := context.WithCancelCause(t.Context())

@@ -38,8 +38,14 @@ func TestCallsGoOnAfterASilentOutage(t *testing.T) {
 				done <- err
 			}()
 		}
+		check.Advance(time.Second)
+		check.Equal(t, "calls of a known outcome", len(l.Calls()), 2)
 		for range calls {
 			check.Error(t, "a call in an outage", <-done)
+		}
+		for _, call := range l.Calls()[2:] { // recorded when its outcome is known
+			check.Equal(t, "arrival of "+call.String(), call.At, start)
+			check.Equal(t, "time of "+call.String(), call.Took, 2*time.Second)
 		}
 		if !inspect(t, l, "free").Held || inspect(t, l, "released").Held || inspect(t, l, "held").Left != time.Minute {
 			t.Errorf("free: %+v, released: %+v, held: %+v", inspect(t, l, "free"), inspect(t, l, "released"), inspect(t, l, "held"))
