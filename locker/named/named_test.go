@@ -45,21 +45,6 @@ func held(t *testing.T, l *lockertest.Locker, name string) bool {
 	return state.Held
 }
 
-func TestLock(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	s := newMutex(l, locker.Request{Note: "n", TTL: time.Hour})
-	want(t, "Lock", s.Lock(t.Context(), "a"))
-	if state := locker.Must(l.Inspect(t.Context(), "a")); state.Note != "n" || state.Left <= 59*time.Minute {
-		t.Errorf("state %+v, want it held as the Request says", state)
-	}
-	want(t, "Lock of another name", s.Lock(t.Context(), "b"))
-	wantKept(t, s, 2, 0)
-	want(t, "Unlock of another name", s.Unlock(t.Context(), "b"))
-	want(t, "Unlock", s.Unlock(t.Context(), "a"))
-	wantKept(t, s, 0, 0)
-}
-
 func TestTryLock(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
@@ -175,20 +160,6 @@ func TestLost(t *testing.T) {
 		want(t, "Unlock", s.Unlock(t.Context(), "a"))
 		wantKept(t, s, 0, 0)
 	})
-}
-
-// A loss found by the release is reported too.
-func TestLostUnheard(t *testing.T) {
-	t.Parallel()
-	l := lockertest.New()
-	s := newMutex(l, locker.Request{})
-	want(t, "Lock", s.Lock(t.Context(), "a"))
-	l.Forget("a")
-	want(t, "Unlock", s.Unlock(t.Context(), "a"), locker.ErrLost)
-	want(t, "a second Unlock", s.Unlock(t.Context(), "a"), locker.ErrNotHeld)
-	want(t, "Lock", s.Lock(t.Context(), "a"))
-	want(t, "Unlock", s.Unlock(t.Context(), "a"))
-	wantKept(t, s, 0, 0)
 }
 
 func TestOwners(t *testing.T) {
