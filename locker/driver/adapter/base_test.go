@@ -60,7 +60,8 @@ func TestBaseShutdownOrder(t *testing.T) {
 		}
 		_, err := hub.Subscribe(t.Context(), "b")
 		check.Error(t, "Subscribe", err, driver.ErrClosed)
-		_ = sub.Close()
+		check.OK(t, sub.Close())
+		check.Error(t, "second Close of a subscription", sub.Close(), driver.ErrClosed)
 	})
 }
 

@@ -1,7 +1,6 @@
 package adapter_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -75,25 +74,6 @@ func TestHubTellsRefusalsApart(t *testing.T) {
 			}
 		}
 		wantDials(t, srv, 1)
-	})
-}
-
-// The answer to a SUBSCRIBE is handled even if its caller has given up.
-func TestHubRefusesWhatWasGivenUp(t *testing.T) {
-	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		subscribe(t, hub, "a")
-		srv.set(func() { srv.forbid["bad"], srv.stall = errNoPerm, make(chan struct{}) })
-		ctx, cancel := context.WithCancel(t.Context())
-		given := ask(ctx, hub, "bad")
-		cancel()
-		check.Error(t, "Subscribe given up", (<-given).err, context.Canceled)
-		again := ask(t.Context(), hub, "bad")
-		close(srv.stall)
-		check.Error(t, "Subscribe again", (<-again).err, errNoPerm)
-		_, err := hub.Subscribe(t.Context(), "bad")
-		check.Error(t, "Subscribe a third time", err, errNoPerm)
-		wantSent(t, srv.newest(), "+a", "+bad", "-bad", "+bad")
-		subscribe(t, hub, "b")
 	})
 }
 

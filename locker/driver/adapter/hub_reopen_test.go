@@ -202,20 +202,6 @@ func TestHubSubscribeWhileDown(t *testing.T) {
 	})
 }
 
-// The refusal of one channel is not reported to concurrent subscribers of another.
-func TestHubRefusesOneChannelAlone(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		stall := make(chan struct{})
-		srv.set(func() { srv.forbid["bad"], srv.stall = errNoPerm, stall })
-		bad, good := ask(t.Context(), hub, "bad"), ask(t.Context(), hub, "good")
-		close(stall)
-		if err := (<-bad).err; driver.CodeOf(err) != "NOPERM" {
-			t.Errorf("the forbidden channel: %v", err)
-		}
-		check.Error(t, "another channel", (<-good).err)
-	})
-}
-
 // A connection is kept as long as the server confirms, however slowly, and replaced once it stops.
 func TestHubBearsSlowConfirmations(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
@@ -330,20 +316,6 @@ func TestHubProbesOnlyForListeners(t *testing.T) {
 func TestShardedProbes(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, map[string]func(t *testing.T, c *shardedCluster, x driver.Subscription){
-		"answered": func(t *testing.T, c *shardedCluster, x driver.Subscription) {
-			check.Advance(16 * time.Second)
-			wantSent(t, c.masters["a"].newest(), "+x", "+x", "+x", "+x")
-			check.Equal(t, "wake-ups", wakeUps(x), 0)
-			c.want(t, x, "x", "a")
-		},
-		"refused": func(t *testing.T, c *shardedCluster, x driver.Subscription) {
-			for _, err := range []error{errBusy, errNoPerm, serverError("CLUSTERDOWN Hash slot not served")} {
-				c.masters["a"].set(func() { c.masters["a"].forbid["x"] = err })
-				check.Advance(6 * time.Second)
-				check.Equal(t, "wake-ups", wakeUps(x), 0)
-				c.want(t, x, "x", "a")
-			}
-		},
 		"moved": func(t *testing.T, c *shardedCluster, x driver.Subscription) {
 			c.masters["a"].set(func() { c.masters["a"].forbid["x"] = serverError("MOVED 42 10.0.0.1:7000") })
 			check.Advance(5*time.Second + time.Millisecond)

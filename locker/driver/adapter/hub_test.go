@@ -72,56 +72,6 @@ func TestHubWakesAtTheConfirmation(t *testing.T) {
 	})
 }
 
-func TestHubSubscribeObeysItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := hub.Subscribe(ctx, "a")
-		check.Error(t, "Subscribe under an ended ctx", err, driver.ErrNotSent, context.Canceled)
-		if len(srv.dials()) != 0 {
-			t.Error("it opened a connection")
-		}
-
-		srv.silent = true
-		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		given, kept := ask(ctx, hub, "a"), ask(t.Context(), hub, "a")
-		got := <-given
-		check.Error(t, "Subscribe", got.err, context.DeadlineExceeded)
-		if after := got.at.Sub(start); after != time.Second || errors.Is(got.err, driver.ErrNotSent) || got.sub != nil {
-			t.Errorf("Subscribe: %v, %v after %v; want the ctx's error after 1s", got.sub, got.err, after)
-		}
-		wantSent(t, srv.newest(), "+a") // the other still waits for it
-		srv.newest().confirm("a")
-		if got := <-kept; got.err != nil {
-			t.Errorf("the other's Subscribe: %v", got.err)
-		}
-	})
-}
-
-func TestHubClose(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
-		a := subscribe(t, hub, "a")
-		srv.set(func() { srv.silent = true })
-		waiting := ask(t.Context(), hub, "b")
-		start := time.Now()
-		for range 2 {
-			closeHub(t, hub)
-		}
-		check.Took(t, "Close", start, 0)
-		if !srv.newest().isClosed() {
-			t.Error("the connection is open")
-		}
-		check.Error(t, "Subscribe that waited", (<-waiting).err, driver.ErrClosed)
-		_, err := hub.Subscribe(t.Context(), "a")
-		check.Error(t, "Subscribe after Close", err, driver.ErrClosed)
-		wantWakeUps(t, "after Close", a, 0)
-		_ = a.Close() // must not panic
-		check.Error(t, "second Close of a subscription", a.Close(), driver.ErrClosed)
-	})
-}
-
 func TestHubCloseWhileDown(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")

@@ -85,14 +85,6 @@ func TestShardedSubscription(t *testing.T) {
 			c.want(t, x, "x", "b")
 			c.want(t, y, "y", "b")
 		},
-		"a channel that is closed while its slot moves": func(t *testing.T, c *shardedCluster) {
-			x := subscribe(t, c.hub, "x")
-			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: "unsubscribe", Channel: "x"}}
-			synctest.Wait()
-			closeSub(t, x)
-			check.Advance(2 * time.Second)
-			wantSent(t, c.masters["a"].newest(), "+x")
-		},
 		"channels that are closed where their slots were": func(t *testing.T, c *shardedCluster) {
 			x := subscribe(t, c.hub, "x")
 			c.masters["a"].set(func() { c.masters["a"].forbidUn = moved })
