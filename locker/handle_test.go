@@ -149,7 +149,8 @@ func (l *tokened) Token() string { return l.token }
 func TestHandleAsksTheLease(t *testing.T) {
 	t.Parallel()
 	inner := &tokened{token: "first"}
-	lock := locker.NewLock(t.Context(), lease.HoldInfo{Name: "a", Token: "granted", TTL: time.Minute, Fence: 7}, inner)
+	// A strategy may wrap the Lease of another one before it makes the Lock.
+	lock := locker.NewLock(t.Context(), lease.HoldInfo{Name: "a", Token: "granted", TTL: time.Minute, Fence: 7}, transparent{inner})
 	wantToken := func(when, want string) {
 		t.Helper()
 		if g := lock.Handle().Info(); g.Token != want || g.Name != "a" || g.Fence != 7 {

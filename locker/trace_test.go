@@ -103,14 +103,16 @@ func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 	var l lease.Lease = leaseFunc(func(context.Context, lease.Op) (lease.Result, error) { return lease.Result{}, nil })
 	g := lease.HoldInfo{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}
 	lock := locker.NewLock(ctx, g, l)
+	traced := locker.NewLock(locktrace.With(ctx, &locktrace.Trace{Lost: func(context.Context, locktrace.LostInfo) {}}), g, l)
 	for name, tt := range map[string]struct {
 		want float64
 		f    func()
 	}{
-		"TraceFrom":                  {0, func() { _ = locktrace.From(ctx) }},
-		"Renew":                      {1, func() { _ = lock.Renew(ctx, 0) }},
-		"Err, Deadline, Fence, Mode": {0, func() { _, _, _, _ = lock.Err(), lock.Deadline(), lock.Fence(), lock.Mode() }},
-		"NewLock and Release":        {2, func() { _ = locker.NewLock(ctx, g, l).Release(ctx) }},
+		"TraceFrom":                   {0, func() { _ = locktrace.From(ctx) }},
+		"Renew":                       {1, func() { _ = lock.Renew(ctx, 0) }},
+		"Renew, traced by no Renewed": {1, func() { _ = traced.Renew(ctx, 0) }},
+		"Err, Deadline, Fence, Mode":  {0, func() { _, _, _, _ = lock.Err(), lock.Deadline(), lock.Fence(), lock.Mode() }},
+		"NewLock and Release":         {2, func() { _ = locker.NewLock(ctx, g, l).Release(ctx) }},
 	} {
 		if got := testing.AllocsPerRun(100, tt.f); got > tt.want {
 			t.Errorf("%s: %v allocations, want %v", name, got, tt.want)

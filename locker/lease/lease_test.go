@@ -24,24 +24,15 @@ func TestWaiting(t *testing.T) {
 	if got, ok := lease.WaitingFrom(derived); !ok || got != waiting {
 		t.Errorf("got %+v, want %+v", got, waiting)
 	}
-}
-
-func TestWithoutWaiting(t *testing.T) {
-	t.Parallel()
-	ctx := lease.WithWaiting(t.Context(), lease.Waiting{Since: time.Now()})
-	if _, waits := lease.WaitingFrom(lease.WithWaiting(ctx, lease.Waiting{})); waits {
+	if _, waits := lease.WaitingFrom(lease.WithWaiting(derived, lease.Waiting{})); waits {
 		t.Error("somebody waits in a ctx without")
 	}
 	if lease.WithWaiting(t.Context(), lease.Waiting{}) != t.Context() {
 		t.Error("a ctx in which nobody waits was wrapped")
 	}
-}
-
-func TestBehind(t *testing.T) {
-	t.Parallel()
 	w, waits := lease.WaitingFrom(lease.WithWaiting(t.Context(), lease.Waiting{Behind: true}))
 	if !w.Behind || waits {
-		t.Errorf("got %+v, waits: %v", w, waits)
+		t.Errorf("of an attempt behind: %+v, waits: %v", w, waits)
 	}
 }
 
