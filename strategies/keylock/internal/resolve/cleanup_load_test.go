@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,34 +67,6 @@ func TestCleanUpPassesAcquires(t *testing.T) {
 		}
 		stop.Store(true)
 		time.Sleep(2 * time.Second)
-	})
-}
-
-// A removal at a responsive node does not wait for those at a frozen one.
-func TestFrozenNodeDelaysNoFirstTry(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var removed atomic.Int64
-		start := time.Now()
-		s := newServer(func(ctx context.Context, key string, _ int) (bool, error) {
-			if strings.HasPrefix(key, "frozen") {
-				<-ctx.Done()
-				return false, ctx.Err()
-			}
-			return true, nil
-		})
-		for i := range 896 {
-			resolve.CleanUp(s, s.heldResidue(fmt.Sprint("frozen", i), 3*time.Second, func() {}))
-		}
-		time.Sleep(10 * time.Millisecond)
-		began := time.Since(start)
-		resolve.CleanUp(s, s.heldResidue("healthy", 3*time.Second, func() { removed.Store(int64(time.Since(start))) }))
-		time.Sleep(40 * time.Second)
-		if d := time.Duration(removed.Load()) - began; d < 0 || d > time.Second {
-			t.Errorf("the key was removed after %v, want within 1 s; negative: not at all", d)
-		}
-		_ = s.Close()
-		time.Sleep(5 * time.Second)
 	})
 }
 

@@ -142,10 +142,18 @@ func TestCleanUpIsBounded(t *testing.T) {
 	})
 }
 
-// Residues with unanswered calls, as at a silent node of a cluster, delay no others.
+// Residues with unanswered calls, as at a silent node of a cluster, delay no others, neither before
+// their first try has ended nor later.
 func TestCleanUpBesideSilence(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	type test struct {
+		residues             int
+		timeout, age, within time.Duration
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"first tries": {896, 3 * time.Second, 10 * time.Millisecond, time.Second},
+		"later tries": {1000, time.Second, 5 * time.Second, 10 * time.Millisecond},
+	}, func(t *testing.T, tt test) {
 		s := newServer(func(ctx context.Context, key string, _ int) (bool, error) {
 			if key == "silent" {
 				<-ctx.Done()
@@ -153,15 +161,15 @@ func TestCleanUpBesideSilence(t *testing.T) {
 			}
 			return true, nil
 		})
-		for range 1000 {
-			resolve.CleanUp(s, s.residue(t, "silent", 0, true))
+		for range tt.residues {
+			resolve.CleanUp(s, s.heldResidue("silent", tt.timeout, func() {}))
 		}
-		time.Sleep(5 * time.Second) //nolint:forbidigo // fake time
+		time.Sleep(tt.age) //nolint:forbidigo // fake time
 		synctest.Wait()
 		begun := time.Now()
 		done := make(chan time.Duration, 1)
-		resolve.CleanUp(s, s.heldResidue("healthy", time.Second, func() { done <- time.Since(begun) }))
-		check.AtMost(t, "time until a healthy node's residue was removed", <-done, 10*time.Millisecond)
+		resolve.CleanUp(s, s.heldResidue("healthy", tt.timeout, func() { done <- time.Since(begun) }))
+		check.AtMost(t, "time until a healthy node's residue was removed", <-done, tt.within)
 		time.Sleep(time.Minute) //nolint:forbidigo // fake time
 	})
 }

@@ -48,9 +48,7 @@ func TestResolve(t *testing.T) {
 	t.Parallel()
 	unknown := []error{locker.ErrUnknownOutcome}
 	noperm, loading, again := serverError("NOPERM no"), serverError("LOADING wait"), serverError("TRYAGAIN moving")
-	odd := serverError("ERR odd")
-	over, end := context.WithCancel(context.Background())
-	end()
+	odd, late := serverError("ERR odd"), driver.NotSent(context.DeadlineExceeded)
 	halfway := serverError("ERR ACL failure in script: User app has no permissions to run the 'pexpireat' command")
 	type test struct {
 		answers  []error
@@ -58,8 +56,9 @@ func TestResolve(t *testing.T) {
 		want     []error // matched by the error; none: nil
 		wantNot  []error
 		cancelIn time.Duration
-		patience context.Context //nolint:containedctx // of Sends; nil: ctx
-		limit    time.Duration   // 0: 20 s
+		release  bool          // ctx is the patience alone
+		over     bool          // ctx has ended before
+		limit    time.Duration // 0: 20 s
 	}
 	check.EachInFakeTime(t, map[string]test{
 		"answered":                                {answers: []error{nil}, n: 1},
@@ -92,15 +91,34 @@ func TestResolve(t *testing.T) {
 			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded},
 		},
 		// Contract 7: a cancelled context does not stop the first send, and there is no second.
-		"impatient, answered": {answers: []error{nil}, patience: over, n: 1},
-		"impatient, cut":      {answers: []error{errCut}, patience: over, n: 1, open: 1, want: []error{context.Canceled}},
+		"impatient, answered": {answers: []error{nil}, release: true, over: true, n: 1},
+		"impatient, cut":      {answers: []error{errCut}, release: true, over: true, n: 1, open: 1, want: []error{context.Canceled}},
+		// Only a release is resent after a timeout without a send: its caller cannot repeat it.
+		"unsent in time":               {answers: []error{late}, n: 1, want: []error{late}, wantNot: unknown},
+		"unsent in time, sent at last": {release: true, answers: []error{late, late, nil}, n: 3},
+		"unsent in time, then refused": {release: true, answers: []error{late, errRefused}, n: 2, want: []error{errRefused}, wantNot: unknown},
+		"unsent in time, open at last": {release: true, answers: []error{late, errCut, late, nil}, n: 4, open: 1},
+		"unsent to the end of the limit": {
+			release: true, answers: []error{late}, n: -1,
+			want: []error{driver.ErrNotSent, context.DeadlineExceeded}, wantNot: unknown,
+		},
+		"unsent until patience ends": {
+			release: true, answers: []error{late}, n: -1, cancelIn: 3 * time.Second,
+			want: []error{driver.ErrNotSent, context.Canceled}, wantNot: unknown,
+		},
 	}, func(t *testing.T, tt test) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if tt.cancelIn > 0 {
 			time.AfterFunc(tt.cancelIn, cancel)
 		}
-		sends := resolve.Sends{Timeout: time.Second, Limit: cmp.Or(tt.limit, 20*time.Second), Patience: tt.patience}
+		if tt.over {
+			cancel()
+		}
+		sends := resolve.Sends{Timeout: time.Second, Limit: cmp.Or(tt.limit, 20*time.Second)}
+		if tt.release {
+			sends.Patience, ctx = ctx, context.Background()
+		}
 		cmd := &script{answers: tt.answers}
 		start := time.Now()
 		err := sends.Resolve(ctx, cmd.send)
@@ -130,49 +148,6 @@ func TestResolveAllocates(t *testing.T) {
 		_ = cmd.Resolve(ctx, func(context.Context) error { return cmd.answer })
 	})
 	check.Equal(t, "allocations", got, 1)
-}
-
-// Only a release is resent after a timeout without a send: its caller cannot repeat it.
-func TestResolveUnsentInTime(t *testing.T) {
-	t.Parallel()
-	late := driver.NotSent(context.DeadlineExceeded)
-	type test struct {
-		answers  []error
-		patient  bool
-		cancelIn time.Duration
-		n        int
-		want     []error // matched by the error; none: nil
-	}
-	check.EachInFakeTime(t, map[string]test{
-		"sent at last":    {patient: true, answers: []error{late, late, nil}, n: 3},
-		"refused at last": {patient: true, answers: []error{late, errRefused}, n: 2, want: []error{errRefused}},
-		"open at last":    {patient: true, answers: []error{late, errCut, late, nil}, n: 4},
-		"to the end of the limit": {
-			patient: true, answers: []error{late}, n: -1,
-			want: []error{driver.ErrNotSent, context.DeadlineExceeded},
-		},
-		"until patience ends": {
-			patient: true, answers: []error{late}, n: -1, cancelIn: 3 * time.Second,
-			want: []error{driver.ErrNotSent, context.Canceled},
-		},
-		"without patience": {answers: []error{late}, n: 1, want: []error{late}},
-	}, func(t *testing.T, tt test) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		if tt.cancelIn > 0 {
-			time.AfterFunc(tt.cancelIn, cancel)
-		}
-		sends := resolve.Sends{Timeout: time.Second, Limit: 20 * time.Second}
-		if tt.patient {
-			sends.Patience = ctx
-		}
-		err := sends.Resolve(context.Background(), (&script{answers: tt.answers}).send)
-		check.Is(t, err, tt.want...)
-		check.IsNot(t, err, locker.ErrUnknownOutcome)
-		if tt.n >= 0 && sends.N != tt.n {
-			t.Errorf("%d sends, want %d", sends.N, tt.n)
-		}
-	})
 }
 
 // early is a context whose timer fires after its Deadline, as on a busy machine.
