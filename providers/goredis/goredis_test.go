@@ -37,6 +37,7 @@ func TestInfo(t *testing.T) {
 	}{
 		{redis.NewClient(&redis.Options{Addr: "192.0.2.1:1"}), "192.0.2.1:1"},
 		{redis.NewClient(&redis.Options{Addr: "/run/redis.sock"}), "/run/redis.sock"},
+		{redis.NewClient(&redis.Options{Addr: "project:region:instance", Dialer: new(fake).dial}), "project:region:instance"},
 		{redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"192.0.2.2:1", "192.0.2.1:1"}}), "192.0.2.2:1,192.0.2.1:1"},
 		{redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "192.0.2.2:1", "b": "192.0.2.1:1"}}), ""},
 		{redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"192.0.2.1:1"}}), ""},

@@ -23,13 +23,10 @@ var (
 	cluster = redistest.Share(func(ctx context.Context) (*redistest.Cluster, error) {
 		return redistest.LaunchCluster(ctx, 3, redistest.Options{})
 	})
-	sentinel = redistest.Share(func(ctx context.Context) (*redistest.Sentinel, error) {
-		return redistest.LaunchSentinel(ctx, redistest.Options{})
-	})
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(redistest.CloseAfter(m, server, cluster, sentinel),
+	goleak.VerifyTestMain(redistest.CloseAfter(m, server, cluster),
 		// A cluster client waits there, closed or not: five seconds until it closes connections to
 		// nodes it needs no more, and up to a second before it asks for the slots.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),

@@ -43,65 +43,32 @@ func mini(t *testing.T) redis.ClientOption {
 	}
 }
 
-func TestNewRefusesNil(t *testing.T) {
+// With ConnLifetime rueidis resends a command in flight on an expiring connection.
+func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	for name, client := range map[string]redis.Client{"nil": nil, "a nil pointer": (*fake)(nil)} {
-		if _, err := rueidis.New(client); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("New(%s): %v, want an InvalidError", name, err)
+	expiring := mini(t)
+	expiring.ConnLifetime = time.Hour
+	for want, client := range map[string]redis.Client{
+		"nil <nil>": nil, "nil *rueidis_test.fake": (*fake)(nil), "ConnLifetime": newClient(t, expiring),
+	} {
+		_, err := rueidis.New(client)
+		if invalid, ok := errors.AsType[*driver.InvalidError](err); !ok || !strings.Contains(invalid.Got, want) {
+			t.Errorf("New: %v, want an InvalidError that names %s", err, want)
 		}
 	}
 }
 
-// The unexported fields of each type of client are found: with ConnLifetime rueidis resends a
-// command in flight on an expiring connection, and a closed client stays closed.
-func TestFieldsOfEachKindOfClient(t *testing.T) {
+// A closed client stays closed: nothing is sent through it.
+func TestClosedClient(t *testing.T) {
 	t.Parallel()
-	for name, options := range clientKinds {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			opts := options(t)
-			client := newClient(t, opts)
-			drv := newDriver(t, client)
-			if _, err := drv.SetNX(t.Context(), t.Name(), "v", time.Minute); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			client.Close()
-			for i := range 3 {
-				_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
-				// With replicas the first such failure proves nothing.
-				if notSent := i > 0 || name != "with replicas"; !errors.Is(err, redis.ErrClosing) || errors.Is(err, driver.ErrNotSent) != notSent || driver.Transient(err) == notSent {
-					t.Errorf("SetNX %d through a closed client: %v, transient: %v", i, err, driver.Transient(err))
-				}
-			}
-
-			opts.ConnLifetime = time.Hour
-			var invalid *driver.InvalidError
-			if _, err := rueidis.New(newClient(t, opts)); !errors.As(err, &invalid) || !strings.Contains(invalid.Got, "ConnLifetime") {
-				t.Errorf("New: %v, want an InvalidError that names ConnLifetime", err)
-			}
-		})
+	client := newClient(t, mini(t))
+	drv := newDriver(t, client)
+	answered(t, drv, 1)
+	client.Close()
+	for range 3 {
+		_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
+		check.Is(t, err, redis.ErrClosing, driver.ErrNotSent, driver.ErrPermanent)
 	}
-}
-
-// clientKinds are all types of client made by NewClient.
-var clientKinds = map[string]func(t *testing.T) redis.ClientOption{
-	"forced single": mini,
-	"single": func(t *testing.T) redis.ClientOption {
-		return redis.ClientOption{InitAddress: []string{server.Get(t).Addr()}}
-	},
-	"with replicas": func(t *testing.T) redis.ClientOption {
-		opts := mini(t)
-		opts.Standalone.ReplicaAddress = opts.InitAddress
-		opts.SendToReplicas = func(cmd redis.Completed) bool { return cmd.IsReadOnly() }
-		return opts
-	},
-	"cluster": func(t *testing.T) redis.ClientOption {
-		return redis.ClientOption{InitAddress: cluster.Get(t).Addrs()}
-	},
-	"Sentinel": func(t *testing.T) redis.ClientOption {
-		s := sentinel.Get(t)
-		return redis.ClientOption{InitAddress: s.SentinelAddrs(), Sentinel: redis.SentinelOption{MasterSet: s.MasterName()}}
-	},
 }
 
 // early is a context past its deadline, before its timer has fired.
