@@ -3,18 +3,15 @@ package synclocker_test
 import (
 	"context"
 	"runtime"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
 	"github.com/holdfast-go/holdfast/examples/integrations/synclocker"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,27 +45,6 @@ func TestMutex(t *testing.T) {
 	})
 }
 
-// Goroutines of one process exclude each other too.
-func TestGoroutines(t *testing.T) {
-	t.Parallel()
-	s := adaptertest.Start(t)
-	var m sync.Locker = newMutex(t.Context(), t, s.Process(holdfast.Config{}, single.Config{}), locker.Request{}, func(err error) { t.Error(err) })
-	n := 0
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 10 {
-				m.Lock()
-				n++
-				m.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	check.Equal(t, "n", n, 40)
-	s.Empty()
-}
-
 // A failed Lock does not return: it panics, or onError ends the goroutine.
 func TestLockFails(t *testing.T) {
 	t.Parallel()
@@ -96,14 +72,6 @@ func TestLockFails(t *testing.T) {
 		check.Equal(t, "Lock panics", <-panicked != nil, c.panics)
 		check.Error(t, "onError was called with", reported, locker.ErrNotAcquired)
 	})
-}
-
-func TestUnlockFails(t *testing.T) {
-	t.Parallel()
-	var reported error
-	m := newMutex(t.Context(), t, lockertest.New(), locker.Request{}, func(err error) { reported = err })
-	m.Unlock()
-	check.Error(t, "Unlock without Lock", reported, locker.ErrNotHeld)
 }
 
 func TestNewWithoutOnError(t *testing.T) {
