@@ -49,21 +49,6 @@ func TestLateReleaseWakesOthers(t *testing.T) {
 	})
 }
 
-// A lock kept for a waiter is not another library's: waiters behind do not poll it as such.
-func TestReservationIsOurs(t *testing.T) {
-	run(t, single.Config{Fair: true}, func(t *testing.T, b bench) {
-		held := b.acquire(t, locker.Request{TTL: time.Minute})
-		first, second := lease.NewToken(), lease.NewToken()
-		_ = b.refused(t, waits(t, first, 2*time.Second), locker.Request{})
-		for _, when := range []string{"held", "kept for the first waiter"} {
-			check.Equal(t, when+": Foreign", b.refused(t, waits(t, second, time.Second), locker.Request{}).Foreign, false)
-			if when == "held" {
-				locktest.Release(t, held)
-			}
-		}
-	})
-}
-
 // A refusal says whether another library holds the lock: waiters poll it then.
 func TestForeignValues(t *testing.T) {
 	token := lease.NewToken()
