@@ -32,7 +32,6 @@ const (
 )
 
 var (
-	modes       = []locker.Mode{locker.Shared, locker.Exclusive}
 	modesByName = map[string]locker.Mode{"shared": locker.Shared, "exclusive": locker.Exclusive}
 	reader      = asReader(locker.Request{})
 	writer      = asWriter(locker.Request{})
