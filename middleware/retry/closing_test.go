@@ -7,8 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -36,33 +35,23 @@ func newClosable(s *server) closable {
 
 func (c closable) OnClose(f func()) (stop func() bool) { return context.AfterFunc(c.ctx, f) }
 
-func hour() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }
-
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
-	for name, begin := range map[string]func(*server) (locker.Request, bool){
-		"this process holds it": func(*server) (locker.Request, bool) {
-			return locker.Request{Name: name, TTL: time.Hour}, true
-		},
-		"another holds it": func(s *server) (locker.Request, bool) {
-			s.lease = time.Hour
-			return locker.Request{Name: name, TTL: time.Hour}, false
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for what, here := range map[string]bool{"this process holds it": true, "another holds it": false} {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
-				req, here := begin(s)
+				req := locker.Request{Name: name, TTL: time.Hour}
 				c := newClosable(s)
 				defer c.close()
-				l := locker.Must(retry.New(retry.Config{Policy: hour}))(c)
-				holder := locker.Locker(s)
-				if here {
-					holder = l
+				l := locker.Must(retry.New(retry.Config{Policy: constant(time.Hour)}))(c)
+				holder := l
+				if !here {
+					s.lease, holder = time.Hour, s
 				}
 				lock, err := holder.Acquire(t.Context(), req)
-				match(t, err, nil, nil)
+				check.Must(t, err)
 				impatient := req
 				impatient.MaxWait = time.Second
 				_, err = l.Acquire(t.Context(), impatient) // nobody is in a queue when it has given up
@@ -107,7 +96,7 @@ func TestCloseEndsPauses(t *testing.T) {
 		}
 		began := time.Now()
 		time.AfterFunc(time.Second, c.close)
-		_, err := locker.Must(retry.New(retry.Config{Policy: hour}))(c).Acquire(t.Context(),
+		_, err := locker.Must(retry.New(retry.Config{Policy: constant(time.Hour)}))(c).Acquire(t.Context(),
 			locker.Request{Name: name, Resume: locker.NewLock(context.Background(), lease.HoldInfo{Name: name, Token: "t"}, nil).Handle()})
 		match(t, err, []error{locker.ErrClosed}, nil)
 		if took := time.Since(began); took != time.Second {

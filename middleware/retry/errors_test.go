@@ -84,7 +84,7 @@ func TestWhatIsRetried(t *testing.T) {
 					kind.cfg.Policy = constant(time.Second)
 					lock, err := wrap(t, s, kind.cfg).Acquire(t.Context(), kind.req)
 					if !kind.retried {
-						equal(t, "attempts", s.times(), []time.Duration{0})
+						check.EqualSlices(t, "attempts", s.times(), []time.Duration{0})
 						check.Is(t, err, tt.err)
 						if err == nil || err.Error() != first.Error() {
 							t.Errorf("error %v, want %v", err, first)
@@ -94,7 +94,7 @@ func TestWhatIsRetried(t *testing.T) {
 					if err != nil || lock == nil {
 						t.Fatalf("Acquire: %v", err)
 					}
-					equal(t, "attempts", s.times(), []time.Duration{0, time.Second})
+					check.EqualSlices(t, "attempts", s.times(), []time.Duration{0, time.Second})
 				})
 			})
 		}

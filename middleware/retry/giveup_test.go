@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -144,7 +145,7 @@ func TestGivingUp(t *testing.T) {
 		if is := errors.As(err, &got); is != errors.Is(err, locker.ErrNotAcquired) || is && (got.Owner != "w7" || got.Note != "nightly") {
 			t.Errorf("ContentionError %v", got)
 		}
-		same(t, "the strategy's RetryAfter", held.RetryAfter, 30*time.Second)
+		check.Equal(t, "the strategy's RetryAfter", held.RetryAfter, 30*time.Second)
 	})
 }
 
@@ -265,7 +266,7 @@ func TestCutOff(t *testing.T) {
 		_, err := l.Acquire(ctx, req)
 		match(t, err, tt.want, tt.wantNot)
 		synctest.Wait()
-		same(t, "subscriptions asked for", len(s.askings()), 0)
+		check.Equal(t, "subscriptions asked for", len(s.askings()), 0)
 	})
 }
 

@@ -27,11 +27,11 @@ func TestLocalRelease(t *testing.T) {
 		}
 		check.Is(t, lock.Upgrade(t.Context()), errors.ErrUnsupported)
 		synctest.Wait()
-		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second}) // the conversion may have let another in
+		check.EqualSlices(t, "attempts", s.times(), []time.Duration{0, 0, time.Second}) // the conversion may have let another in
 		elapse(time.Second)
 		check.OK(t, lock.Release(t.Context()))
 		second.wantLock(t, 2*time.Second)
-		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second, 2 * time.Second})
+		check.EqualSlices(t, "attempts", s.times(), []time.Duration{0, 0, time.Second, 2 * time.Second})
 	})
 }
 

@@ -100,46 +100,6 @@ func TestChannelThatCannotBeCompared(t *testing.T) {
 	})
 }
 
-// Of ten thousand waiters on one name some leave at random, and the others get their turn.
-func TestManyWaiters(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		const n = 10000
-		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
-		h := s.hold()
-		ctx, cancel := context.WithCancel(t.Context())
-		results := make([]result, n)
-		for i := range results {
-			waits := t.Context()
-			if i%2 == 0 {
-				waits = ctx
-			}
-			go func() {
-				lock, err := l.Acquire(waits, locker.Request{Name: name})
-				results[i] = result{lock: lock, err: err, done: true}
-				if err == nil {
-					_ = lock.Release(t.Context())
-				}
-			}()
-		}
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		for i, r := range results {
-			if cancelled := i%2 == 0; r.done != cancelled {
-				t.Fatalf("waiter %d: returned %v, cancelled %v", i, r.done, cancelled)
-			}
-		}
-		s.free(h)
-		synctest.Wait()
-		for i, r := range results {
-			if !r.done || i%2 == 1 && r.err != nil {
-				t.Fatalf("waiter %d: returned %v, error %v", i, r.done, r.err)
-			}
-		}
-		same(t, "attempts at once", s.most[name], 1)
-	})
-}
-
 // A waiter waits in its caller's goroutine; its queue has a goroutine only while it subscribes. The
 // test is not parallel: it would count the goroutines of others.
 func TestNoGoroutines(t *testing.T) {

@@ -52,11 +52,11 @@ func TestAttemptDuringARelease(t *testing.T) {
 		for i := range attempts {
 			attempts[i] -= sent
 		}
-		equal(t, "the attempts came after", attempts, tt.want)
+		check.EqualSlices(t, "the attempts came after", attempts, tt.want)
 		waiting := s.waits()
-		same(t, "the last attempt says that the lock is free", waiting[len(waiting)-1].Free, tt.free)
+		check.Equal(t, "the last attempt says that the lock is free", waiting[len(waiting)-1].Free, tt.free)
 		synctest.Wait()
-		same(t, "releases", len(s.releases), 1)
+		check.Equal(t, "releases", len(s.releases), 1)
 	})
 }
 
@@ -84,7 +84,7 @@ func TestTurnGoesOnAfterAnEarlyAttempt(t *testing.T) {
 			}
 			kept++
 		}
-		same(t, "releases of a millisecond that left the lock to this process", kept, 3)
+		check.Equal(t, "releases of a millisecond that left the lock to this process", kept, 3)
 	})
 }
 
@@ -193,7 +193,7 @@ func TestLateAnswerToARelease(t *testing.T) {
 		s.answering = nil
 		check.Advance(2 * ms)
 		second.mustLock(t)
-		same(t, "attempts", len(s.times())-before, 1)
+		check.Equal(t, "attempts", len(s.times())-before, 1)
 		check.OK(t, second.lock.Release(t.Context()))
 		check.Advance(time.Second)
 		third.mustLock(t)

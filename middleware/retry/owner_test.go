@@ -175,59 +175,6 @@ func TestEarlyAttemptsAreFew(t *testing.T) {
 	})
 }
 
-// If the holder's own attempts fail while the first waiter is answered, each request makes at most
-// three within the policy's pause: one for each answer to the first waiter.
-func TestEarlyErrorsArePaced(t *testing.T) {
-	bubbles(t, map[string]int{"one": 1, "a hundred": 100}, func(t *testing.T, s *server, n int) {
-		r := newReentrant(s, "me")
-		refuse := s.answer
-		s.answer = func(attempt int, req locker.Request) error {
-			if req.Owner == "me" {
-				return errCut
-			}
-			return refuse(attempt, req)
-		}
-		s.latency = ms
-		l := wrap(t, r, retry.Config{Policy: constant(250 * ms)})
-		ctx, cancel := context.WithCancel(t.Context())
-		s.begin(ctx, l, locker.Request{Owner: "rival"})
-		for range n {
-			s.begin(ctx, l, locker.Request{Owner: "me"})
-		}
-		check.Advance(10 * time.Second)
-		if got, most := len(s.times()), 3*40*(n+1); got > most {
-			t.Errorf("%d attempts in 10 s, want at most %d", got, most)
-		}
-		cancel()
-	})
-}
-
-// Many concurrent re-entries do not run one after the other.
-func TestManyEnterAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		r := newReentrant(s, "me")
-		s.latency = ms
-		l := wrap(t, r, retry.Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		s.begin(ctx, l, locker.Request{Owner: "rival"})
-		var nested [200]*result
-		for i := range nested {
-			nested[i] = &result{}
-			go func() {
-				lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
-				*nested[i] = result{lock, err, time.Since(s.start), true}
-			}()
-		}
-		check.Advance(10 * ms)
-		for _, r := range nested {
-			if !r.done || r.err != nil {
-				t.Fatalf("returned %v, %v", r.done, r.err)
-			}
-		}
-		cancel()
-	})
-}
-
 // An unanswered attempt does not end as "held by another" after another request of its owner has
 // acquired the lock.
 func TestOwnerIsNotRefusedByItself(t *testing.T) {

@@ -38,7 +38,7 @@ func TestWaiterThatComesWhileThePlaceIsGivenUp(t *testing.T) {
 		s.mute = true // the second release frees nothing
 		before := len(s.times())
 		elapse(100 * ms)
-		same(t, "attempts after the place was given up", len(s.times())-before, 1)
+		check.Equal(t, "attempts after the place was given up", len(s.times())-before, 1)
 	})
 }
 
@@ -64,7 +64,7 @@ func TestWaiterThatComesWhileAPlaceIsRemoved(t *testing.T) {
 		elapse(50 * ms)
 		before := len(s.times())
 		elapse(100 * ms)
-		same(t, "attempts after the place was removed", len(s.times())-before, 1)
+		check.Equal(t, "attempts after the place was removed", len(s.times())-before, 1)
 	})
 }
 
@@ -121,10 +121,10 @@ func TestReaderThatGivesUpDoesNotListen(t *testing.T) {
 		elapse(ms)
 		cancel()
 		elapse(20 * ms)
-		same(t, "subscriptions without a reader", s.open(), 1)
+		check.Equal(t, "subscriptions without a reader", s.open(), 1)
 		s.begin(writing, l, locker.Request{Mode: locker.Shared})
 		elapse(2 * time.Second)
-		same(t, "subscriptions with a new reader", s.open(), 2)
+		check.Equal(t, "subscriptions with a new reader", s.open(), 2)
 	})
 }
 

@@ -15,32 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// Contract 13: first in, first out, whether another process or this one releases.
-func TestFirstInFirstOut(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		const n = 10
-		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
-		h := s.hold()
-		var order, want []int
-		for i := range n {
-			want = append(want, i)
-			go func() {
-				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
-				order = append(order, i)
-				elapse(time.Second)
-				check.OK(t, lock.Release(t.Context()))
-			}()
-			synctest.Wait()
-		}
-		elapse(time.Second)
-		s.free(h)
-		check.Advance(n * time.Second)
-		equal(t, "order", order, want)
-		same(t, "attempts at once", s.most[name], 1)
-		same(t, "time taken", time.Since(s.start), (n+1)*time.Second)
-	})
-}
-
 // 64 goroutines acquire one lock again and again: one attempt is in flight at a time, and nobody
 // waits for more than one turn of each of the others.
 func TestFairness(t *testing.T) {
@@ -70,7 +44,7 @@ func TestFairness(t *testing.T) {
 		if turns != workers*rounds || longest > workers {
 			t.Errorf("%d turns, the longest wait was %d turns; want %d, at most %d", turns, longest, workers*rounds, workers)
 		}
-		same(t, "attempts at once", s.most[name], 1)
+		check.Equal(t, "attempts at once", s.most[name], 1)
 		if n, most := len(s.times()), 3*workers*rounds; n > most {
 			t.Errorf("%d attempts for %d turns", n, workers*rounds)
 		}
@@ -110,7 +84,7 @@ func TestSharedHead(t *testing.T) {
 			r3 := begin(t, s, l, "r3", locker.Shared)
 			w := begin(t, s, l, "w", locker.Exclusive)
 			r4 := begin(t, s, l, "r4", locker.Shared)
-			equal(t, "attempts before the release", s.notes(), []string{"r1", "r1"})
+			check.EqualSlices(t, "attempts before the release", s.notes(), []string{"r1", "r1"})
 			elapse(time.Second)
 			s.free(h)
 			for _, r := range []*result{r1, r2, r3} {
@@ -142,7 +116,7 @@ func TestSharedHead(t *testing.T) {
 			w2 := begin(t, s, l, "w2", locker.Exclusive)
 			cancel()
 			w.wantError(t, 0, context.Canceled, locker.ErrNotAcquired)
-			equal(t, "attempts", s.notes(), []string{"r1", "r1"})
+			check.EqualSlices(t, "attempts", s.notes(), []string{"r1", "r1"})
 			elapse(time.Second)
 			s.free(h)
 			r1.wantLock(t, time.Second)
@@ -171,6 +145,33 @@ func TestSharedHead(t *testing.T) {
 	})
 }
 
+// Of the readers behind a writer of their process one tries first, whether it got in or gave up.
+func TestOneReaderTriesAfterAWriter(t *testing.T) {
+	bubbles(t, map[string]bool{"it gives up": false, "it gets in": true}, func(t *testing.T, s *server, gets bool) {
+		h := s.hold()
+		s.latency = ms
+		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+		ctx, cancel := context.WithCancel(t.Context())
+		wctx, wcancel := context.WithCancel(t.Context())
+		s.begin(wctx, l, locker.Request{})
+		elapse(10 * ms)
+		for range 1000 {
+			go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name, Mode: locker.Shared}) }()
+		}
+		elapse(10 * ms)
+		before := len(s.times())
+		if gets {
+			s.free(h)
+		} else {
+			wcancel()
+		}
+		check.Advance(10 * ms)
+		check.AtMost(t, "attempts while the lock is held", len(s.times())-before, 5)
+		cancel()
+		wcancel()
+	})
+}
+
 // A writer that gives up behind a reader does not disturb the reader's attempt in flight.
 func TestWriterBehindReaderGivesUp(t *testing.T) {
 	bubbles(t, map[string]bool{"in one line": false, "in two lines": true}, func(t *testing.T, s *server, ordered bool) {
@@ -185,7 +186,7 @@ func TestWriterBehindReaderGivesUp(t *testing.T) {
 		elapse(time.Minute)
 		reader.wantError(t, time.Minute+ms, locker.ErrMaxWait)
 		readers := slices.DeleteFunc(s.notes(), func(note string) bool { return note != "reader" })
-		equal(t, "attempts of the reader", readers, []string{"reader"})
+		check.EqualSlices(t, "attempts of the reader", readers, []string{"reader"})
 	})
 }
 
@@ -223,30 +224,6 @@ func TestOrderOfModesIsLearnt(t *testing.T) {
 		elapse(time.Minute)
 		second.wantError(t, time.Minute, locker.ErrMaxWait)
 	})
-}
-
-// A woken waiter that gives up passes the wake-up on, whether it notices the wake-up or the end of
-// its ctx first.
-func TestWakeUpPassedOn(t *testing.T) {
-	t.Parallel()
-	for range 20 {
-		t.Run("", func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
-				h := s.hold()
-				ctx, cancel := context.WithCancel(t.Context())
-				first := s.begin(ctx, l, locker.Request{})
-				second := s.begin(t.Context(), l, locker.Request{})
-				s.free(h)
-				cancel()
-				synctest.Wait()
-				if first.lock != nil {
-					check.OK(t, first.lock.Release(t.Context()))
-				}
-				second.wantLock(t, 0)
-			})
-		})
-	}
 }
 
 // Behind a head with a hanging attempt, a waiter that gives up leaves at once. When the head
@@ -319,12 +296,12 @@ func TestOwnerTriesFirst(t *testing.T) {
 				if tt.early {
 					want = append(want, "nested") // once: the fake refuses it
 				}
-				equal(t, "attempts", s.notes(), want)
+				check.EqualSlices(t, "attempts", s.notes(), want)
 				elapse(time.Second)
 				if tt.asks {
 					want = append(want, "stranger")
 				}
-				equal(t, "attempts", s.notes(), want)
+				check.EqualSlices(t, "attempts", s.notes(), want)
 				s.free(h)
 				elapse(time.Minute)
 				stranger.wantLock(t, time.Minute)
@@ -344,7 +321,7 @@ func TestOwnerTriesFirst(t *testing.T) {
 			l := wrap(t, s, retry.Config{Policy: constant(time.Second)})
 			s.begin(t.Context(), l, locker.Request{Owner: "me"})
 			elapse(2 * time.Second)
-			equal(t, "attempts", s.times(), []time.Duration{0, time.Second})
+			check.EqualSlices(t, "attempts", s.times(), []time.Duration{0, time.Second})
 		})
 	})
 }
@@ -370,9 +347,8 @@ func TestPastTheQueue(t *testing.T) {
 			if a.note == "no wait" { // it bounds the one attempt
 				want = time.Hour
 			}
-			if a.maxed != want {
-				t.Errorf("MaxWait was passed on by %q: %v, want %v", a.note, a.maxed, want)
-			}
+			check.Equal(t, "MaxWait passed on by "+a.note, a.maxed, want)
+			check.Equal(t, "NoWait passed on by "+a.note, a.once, a.note == "no wait")
 		}
 		elapse(time.Second)
 		waiting.wantError(t, time.Second, locker.ErrMaxWait)

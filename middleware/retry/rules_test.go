@@ -9,16 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
 
 func TestReplaces(t *testing.T) {
 	t.Parallel()
@@ -49,7 +43,7 @@ func TestReplaces(t *testing.T) {
 		{"another error besides", held, open(errors.Join(end, io.EOF)), true},
 	}
 	for _, tt := range tests {
-		equal(t, tt.name, replaces(tt.known, tt.err, end, why), tt.want)
+		check.Equal(t, tt.name, replaces(tt.known, tt.err, end, why), tt.want)
 	}
 }
 
@@ -77,7 +71,7 @@ func TestTooLate(t *testing.T) {
 		if tt.left > 0 {
 			end = now.Add(tt.left)
 		}
-		equal(t, tt.name, tt.a.tooLate(now, end, tt.times), tt.want)
+		check.Equal(t, tt.name, tt.a.tooLate(now, end, tt.times), tt.want)
 	}
 }
 
@@ -130,8 +124,8 @@ func TestOutage(t *testing.T) {
 			asking = asking[1:]
 		}
 		now := start.Add(10 * s)
-		equal(t, tt.name, a.outage(outcome{}, now), tt.want)
-		equal(t, tt.name+", known by an error", a.outage(outcome{err: io.EOF}, now), 0)
+		check.Equal(t, tt.name, a.outage(outcome{}, now), tt.want)
+		check.Equal(t, tt.name+", known by an error", a.outage(outcome{err: io.EOF}, now), 0)
 	}
 }
 
@@ -172,8 +166,8 @@ func TestNextStep(t *testing.T) {
 			want = now.Add(tt.until)
 		}
 		got, until := tt.v.nextStep(now, tt.due, end)
-		equal(t, tt.name, got, tt.want)
-		equal(t, tt.name+", until", until, want)
+		check.Equal(t, tt.name, got, tt.want)
+		check.Equal(t, tt.name+", until", until, want)
 	}
 }
 
@@ -218,7 +212,7 @@ func TestLatest(t *testing.T) {
 		case o != (outcome{}):
 			got = own
 		}
-		equal(t, tt.name, got, tt.want)
+		check.Equal(t, tt.name, got, tt.want)
 	}
 }
 
@@ -243,14 +237,14 @@ func TestTurn(t *testing.T) {
 	}
 	for _, tt := range tests {
 		turn := turn{others: tt.others, began: now.Add(-tt.age), last: 3}
-		equal(t, tt.name+": serves", turn.serves(&waiter{number: tt.number}, now), tt.serves)
-		equal(t, tt.name+": yields", turn.yields(now), tt.yields)
+		check.Equal(t, tt.name+": serves", turn.serves(&waiter{number: tt.number}, now), tt.serves)
+		check.Equal(t, tt.name+": yields", turn.yields(now), tt.yields)
 		heldHere, otherwise := turn.began.Add(longTurn+turnSlack), time.Time{}
 		if tt.others {
 			heldHere, otherwise = turn.began.Add(minYield), turn.began.Add(minYield)
 		}
-		equal(t, tt.name+": quiet while it holds the lock", turn.quietUntil(true), heldHere)
-		equal(t, tt.name+": quiet otherwise", turn.quietUntil(false), otherwise)
+		check.Equal(t, tt.name+": quiet while it holds the lock", turn.quietUntil(true), heldHere)
+		check.Equal(t, tt.name+": quiet otherwise", turn.quietUntil(false), otherwise)
 	}
 }
 
@@ -295,8 +289,8 @@ func TestHistoryReport(t *testing.T) {
 			h = h.add(err, errors.Is(err, locker.ErrNotAcquired), time.Now())
 		}
 		err := h.report(tt.o, time.Now())
-		equal(t, tt.name+": matches ErrUnknownOutcome", errors.Is(err, locker.ErrUnknownOutcome), tt.unknown)
-		equal(t, tt.name+": matches ErrNotSent", errors.Is(err, driver.ErrNotSent), tt.notSent)
+		check.Equal(t, tt.name+": matches ErrUnknownOutcome", errors.Is(err, locker.ErrUnknownOutcome), tt.unknown)
+		check.Equal(t, tt.name+": matches ErrNotSent", errors.Is(err, driver.ErrNotSent), tt.notSent)
 		if tt.o.err != nil && (errors.Is(tt.o.err, io.EOF) != errors.Is(err, io.EOF) || err.Error() != tt.o.err.Error()) {
 			t.Errorf("%s: error %v, want %v", tt.name, err, tt.o.err)
 		}

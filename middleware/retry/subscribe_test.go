@@ -55,7 +55,7 @@ func TestSubscribingAgain(t *testing.T) {
 		l := wrap(t, s, retry.Config{Policy: constant(700 * ms)})
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 20 * time.Second})
 		check.Is(t, err, locker.ErrMaxWait, locker.ErrNotAcquired)
-		equal(t, "askings", s.askings(), tt.want)
+		check.EqualSlices(t, "askings", s.askings(), tt.want)
 	})
 }
 
@@ -68,21 +68,21 @@ func TestOneSubscriptionForAQueue(t *testing.T) {
 		first := s.begin(ctx, l, locker.Request{})
 		second := s.begin(t.Context(), l, locker.Request{})
 		third := s.begin(t.Context(), l, locker.Request{})
-		same(t, "subscriptions", s.open(), 1)
+		check.Equal(t, "subscriptions", s.open(), 1)
 		cancel()
 		first.wantError(t, 0, context.Canceled, locker.ErrNotAcquired)
 		elapse(time.Second)
 		s.free(h)
 		second.wantLock(t, time.Second)
-		same(t, "subscriptions while one waits", s.open(), 1)
+		check.Equal(t, "subscriptions while one waits", s.open(), 1)
 		check.OK(t, second.lock.Release(t.Context()))
 		third.wantLock(t, time.Second)
-		same(t, "subscriptions after the last waiter", s.open(), 0)
-		equal(t, "askings", s.askings(), []time.Duration{0})
+		check.Equal(t, "subscriptions after the last waiter", s.open(), 0)
+		check.EqualSlices(t, "askings", s.askings(), []time.Duration{0})
 		l2 := s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
 		elapse(time.Second)
 		l2.wantError(t, 2*time.Second, locker.ErrMaxWait)
-		equal(t, "askings", s.askings(), []time.Duration{0, time.Second})
+		check.EqualSlices(t, "askings", s.askings(), []time.Duration{0, time.Second})
 	})
 }
 
@@ -110,8 +110,8 @@ func TestLeavingWhileSubscribing(t *testing.T) {
 			first.wantError(t, time.Second, context.Canceled)
 			s.free(h)
 			second.wantLock(t, 4*time.Second)
-			equal(t, "attempts", s.times(), []time.Duration{0, time.Second, 3 * time.Second, 4 * time.Second})
-			equal(t, "askings", s.askings(), []time.Duration{0})
+			check.EqualSlices(t, "attempts", s.times(), []time.Duration{0, time.Second, 3 * time.Second, 4 * time.Second})
+			check.EqualSlices(t, "askings", s.askings(), []time.Duration{0})
 		})
 	})
 	t.Run("nobody stays", func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestLeavingWhileSubscribing(t *testing.T) {
 			l := wrap(t, s, retry.Config{})
 			s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
 			check.Advance(10 * time.Second)
-			same(t, "end of the asking", ended, time.Second)
+			check.Equal(t, "end of the asking", ended, time.Second)
 		})
 	})
 	t.Run("nobody stays, and the answer comes after all", func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestTheChannelChanges(t *testing.T) {
 		}
 		l := wrap(t, s, retry.Config{Policy: constant(400 * ms)})
 		locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
-		equal(t, "attempts", s.times(), []time.Duration{0, 0, 400 * ms, 800 * ms, 1200 * ms, 1200 * ms, 1600 * ms, 2000 * ms, 2400 * ms})
-		equal(t, "askings", s.askings(), []time.Duration{0, 1200 * ms})
+		check.EqualSlices(t, "attempts", s.times(), []time.Duration{0, 0, 400 * ms, 800 * ms, 1200 * ms, 1200 * ms, 1600 * ms, 2000 * ms, 2400 * ms})
+		check.EqualSlices(t, "askings", s.askings(), []time.Duration{0, 1200 * ms})
 	})
 }

@@ -93,16 +93,7 @@ func TestTrace(t *testing.T) {
 			},
 			{"0s: job exclusive waits, in the queue, 2 ahead, subscribed false, for 0s"},
 		} {
-			equal(t, fmt.Sprint("events of waiter ", i), logs[i].events, want)
+			check.EqualSlices(t, fmt.Sprint("events of waiter ", i), logs[i].events, want)
 		}
 	})
-}
-
-// An acquire that does not wait reports nothing.
-func TestTraceOfWhatDoesNotWait(t *testing.T) {
-	t.Parallel()
-	var events log
-	lock := locker.Must(wrap(t, free{}, retry.Config{}).Acquire(events.trace(t.Context(), time.Now()), locker.Request{Name: name}))
-	check.OK(t, lock.Release(t.Context()))
-	equal(t, "events", events.events, nil)
 }

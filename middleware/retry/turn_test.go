@@ -49,7 +49,7 @@ func TestTurnOfAProcess(t *testing.T) {
 				t.Errorf("release %d names a waiter of this process: %v", i+1, own)
 			}
 		}
-		equal(t, "left to the next waiter here", left, tt.want)
+		check.EqualSlices(t, "left to the next waiter here", left, tt.want)
 	})
 }
 
@@ -93,7 +93,7 @@ func TestEarlyAttemptsBeginNoTurn(t *testing.T) {
 		synctest.Wait()
 		last.mustLock(t)
 		check.OK(t, last.lock.Release(t.Context()))
-		same(t, "left to a waiter here after the turn", s.releases[len(s.releases)-1].ForWaiter, false)
+		check.Equal(t, "left to a waiter here after the turn", s.releases[len(s.releases)-1].ForWaiter, false)
 		elapse(time.Minute)
 	})
 }
@@ -116,7 +116,7 @@ func TestTurnServesThoseWhoWaited(t *testing.T) {
 		for range cap(done) {
 			check.OK(t, <-done)
 		}
-		equal(t, "left to a waiter here after 1 ms, 2 ms", []bool{s.releases[0].ForWaiter, s.releases[1].ForWaiter}, []bool{true, false})
+		check.EqualSlices(t, "left to a waiter here after 1 ms, 2 ms", []bool{s.releases[0].ForWaiter, s.releases[1].ForWaiter}, []bool{true, false})
 	})
 }
 
@@ -256,13 +256,13 @@ func TestSubscriptionIsKept(t *testing.T) {
 			check.OK(t, lock.Release(t.Context()))
 			elapse(900 * ms)
 		}
-		same(t, "subscriptions for 3 acquires", len(s.askings()), 1)
-		equal(t, "attempts", s.times(), []time.Duration{0, 0, 100 * ms, 1000 * ms, 1100 * ms, 2000 * ms, 2100 * ms})
+		check.Equal(t, "subscriptions for 3 acquires", len(s.askings()), 1)
+		check.EqualSlices(t, "attempts", s.times(), []time.Duration{0, 0, 100 * ms, 1000 * ms, 1100 * ms, 2000 * ms, 2100 * ms})
 		s.hold()
 		if _, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: time.Second}); !errors.Is(err, locker.ErrMaxWait) {
 			t.Error(err)
 		}
-		same(t, "subscriptions kept for a waiter that gave up", s.open(), 0)
+		check.Equal(t, "subscriptions kept for a waiter that gave up", s.open(), 0)
 	})
 }
 
@@ -314,7 +314,7 @@ func TestPlaceIsPassedOn(t *testing.T) {
 		elapse(ms)
 		cancel()
 		synctest.Wait()
-		equal(t, "releases", s.releases, want)
+		check.EqualSlices(t, "releases", s.releases, want)
 		if attempts := len(s.waits()) - len(waiting); !givesUp && (attempts != 1 || second.lock == nil) {
 			t.Errorf("%d attempts of the next one, %v", attempts, second.err)
 		}

@@ -91,15 +91,6 @@ func TestOwnUnknownOutcome(t *testing.T) {
 
 var errSilent = errors.New("no answer")
 
-// A driver closed between two attempts proves nothing about the first.
-func TestClosedAfterUnknownOutcome(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		s.answer = func(n int, _ locker.Request) error { return []error{errUnknown, driver.ErrClosed}[n] }
-		_, err := wrap(t, s, retry.Config{Policy: constant(time.Second)}).Acquire(t.Context(), locker.Request{Name: name})
-		match(t, err, []error{locker.ErrUnknownOutcome, driver.ErrClosed}, []error{driver.ErrNotSent})
-	})
-}
-
 // A caller without a reply within its short deadline is not an outage for a waiter for a lease's
 // end. Many such callers in a row are none either: no reply was due.
 func TestImpatientCallers(t *testing.T) {
@@ -117,7 +108,7 @@ func TestImpatientCallers(t *testing.T) {
 			}
 		}
 		elapse(4 * time.Second)
-		same(t, "attempts", len(s.times()), 1+callers)
+		check.Equal(t, "attempts", len(s.times()), 1+callers)
 		patient.wantError(t, 4*time.Second, locker.ErrNotAcquired)
 	})
 }

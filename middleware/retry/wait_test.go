@@ -114,7 +114,7 @@ func TestWhenTheHeadTries(t *testing.T) {
 			go tt.events(s, l)
 		}
 		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
-		equal(t, "attempts", s.times(), tt.want)
+		check.EqualSlices(t, "attempts", s.times(), tt.want)
 		check.OK(t, lock.Release(t.Context()))
 	})
 }
@@ -159,7 +159,7 @@ func TestHeardBeforeTheAttempt(t *testing.T) {
 		synctest.Wait()
 		s.publish(name + ":wake")
 		synctest.Wait()
-		equal(t, "attempts", s.notes()[1:], []string{"head", "head", "behind", "behind"})
+		check.EqualSlices(t, "attempts", s.notes()[1:], []string{"head", "head", "behind", "behind"})
 		cancel()
 	})
 }
@@ -214,7 +214,7 @@ func TestWakeJitter(t *testing.T) {
 				time.AfterFunc(3*time.Second, func() { s.free(h) })
 				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
 				at := s.times()
-				equal(t, "first attempts", at[len(at)-3:len(at)-1], []time.Duration{start, start})
+				check.EqualSlices(t, "first attempts", at[len(at)-3:len(at)-1], []time.Duration{start, start})
 				delay := at[len(at)-1] - start - 3*time.Second
 				if delay < 0 || delay >= time.Second {
 					t.Errorf("tried %v after the release, want less than a second", delay)
@@ -277,7 +277,7 @@ func TestNoPollThatWouldBeCutOff(t *testing.T) {
 		l := wrap(t, s, retry.Config{Policy: constant(300 * ms)})
 		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 850 * ms})
 		match(t, err, []error{locker.ErrNotAcquired, locker.ErrMaxWait}, []error{locker.ErrUnknownOutcome})
-		equal(t, "attempts", s.times(), []time.Duration{0, 400 * ms})
-		same(t, "gave up after", time.Since(s.start), 850*ms)
+		check.EqualSlices(t, "attempts", s.times(), []time.Duration{0, 400 * ms})
+		check.Equal(t, "gave up after", time.Since(s.start), 850*ms)
 	})
 }
