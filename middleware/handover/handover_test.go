@@ -116,19 +116,6 @@ func TestEndOfATenure(t *testing.T) {
 	})
 }
 
-// A lost lock is not handed over.
-func TestNoHandOverOfALostLock(t *testing.T) {
-	inProcess(t, func(p process) {
-		held := p.acquire(locker.Request{})
-		waiter := p.wait(p.Context(), locker.Request{})
-		check.Advance(11 * time.Second)
-		lock := p.lock(waiter) // it asked after the lease's end
-		check.Is(p.T, held.Release(p.Context()), locker.ErrLost)
-		check.OK(p.T, lock.Err())
-		p.release(lock)
-	})
-}
-
 // The Handle of a handed-over lock names no hold.
 func TestHandleAfterAHandOver(t *testing.T) {
 	inProcess(t, func(p process) {
@@ -487,17 +474,3 @@ func TestStrategiesWithoutHandOvers(t *testing.T) {
 type reentrant struct{ *lockertest.Locker }
 
 func (reentrant) Traits() lease.Traits { return lease.Traits{Reentrant: true} }
-
-// Without retry a waiter makes one attempt when its turn comes.
-func TestWithoutRetry(t *testing.T) {
-	inProcess(t, func(p process) {
-		p.l = locker.Chain(p.s, locker.Must(handover.New(handover.Config{Tenure: 10 * ms})))
-		held := p.acquire(locker.Request{})
-		waiter, next := p.wait(p.Context(), locker.Request{}), p.wait(p.Context(), locker.Request{})
-		p.release(held)
-		check.Advance(10 * ms)
-		p.release(p.lock(waiter))
-		check.Advance(ms)
-		p.release(p.lock(next))
-	})
-}

@@ -236,18 +236,6 @@ func TestChecksRenewTheHolder(t *testing.T) {
 	})
 }
 
-// A holder that renews by itself gets one report of each renewal, however little was left.
-func TestRenewalIsReportedOnce(t *testing.T) {
-	inProcess(t, func(p process) {
-		r := p.wait(p.Context(), locker.Request{})
-		lock := p.lock(r)
-		check.Advance(6 * time.Second)
-		check.OK(p.T, lock.Renew(p.Context(), 0))
-		p.release(lock)
-		check.EqualSlices(p.T, "events", r.events, []string{"acquired", "renewed", "released"})
-	})
-}
-
 // While a holder keeps others of its process waiting, the server is asked each second. This neither
 // extends the lease nor is reported to the holder; the waiters learn that the hold has ended.
 func TestHoldThatEndedElsewhere(t *testing.T) {
@@ -271,16 +259,5 @@ func TestHoldThatEndedElsewhere(t *testing.T) {
 		check.EqualSlices(p.T, "events", first.events, []string{"acquired", "lost", "released"})
 		check.Advance(5 * time.Second)
 		p.release(next)
-	})
-}
-
-// A lock lost by the holder's clock alone does not keep the name for the holder.
-func TestHolderThatNeverReleases(t *testing.T) {
-	inProcess(t, func(p process) {
-		p.acquire(locker.Request{})
-		gone, behind := p.wait(p.Context(), locker.Request{MaxWait: time.Second}), p.wait(p.Context(), locker.Request{MaxWait: time.Minute})
-		check.Advance(11 * time.Second)
-		check.Is(p.T, gone.err, locker.ErrNotAcquired)
-		p.release(p.lock(behind))
 	})
 }
