@@ -99,8 +99,8 @@ func TestReserve(t *testing.T) {
 	t.Parallel()
 	b := connect()
 	t.Cleanup(b.close)
-	patient := single.Config{TTL: time.Hour, AttemptTimeout: time.Minute} // Try makes one attempt
-	l := locker.Must(holdfast.New(b.driver, holdfast.Config{Single: patient}))
+	patient := locker.Must(single.New(b.driver, single.Config{TTL: time.Hour, AttemptTimeout: time.Minute})) // Try makes one attempt
+	l := locker.Must(holdfast.Wrap(patient, holdfast.Config{}))
 	stock := []int{3, 0, 5, 2}
 	var mu sync.Mutex
 	var sold, refused int
