@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-var errFirst, errSecond = errors.New("first failure"), errors.New("second failure")
+var errFirst = errors.New("first failure")
 
 func TestFailNil(t *testing.T) {
 	t.Parallel()

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -74,6 +76,39 @@ func TestAcquisitions(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The number of waiters counts the acquisitions waiting now, in the queue or for the holder.
+func TestWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
+		l := locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(time.Second))
+		waiting := func(want, when string) {
+			t.Helper()
+			synctest.Wait()
+			got := "none"
+			for _, line := range m.lines(t) {
+				if strings.HasPrefix(line, "waiting ") {
+					got = strings.Fields(line)[1]
+				}
+			}
+			check.Equal(t, when+": waiters", got, want)
+		}
+		held := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Hour}))
+		waiting("none", "nobody has waited")
+		for range 3 {
+			go func() {
+				_ = locker.Do(t.Context(), l, locker.Request{Name: "job"}, func(context.Context, *locker.Lock) error { elapse(time.Second); return nil })
+			}()
+		}
+		go func() { _, _ = l.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: 10 * time.Second}) }()
+		waiting("4", "all wait")
+		elapse(11 * time.Second)
+		waiting("3", "one gave up")
+		check.OK(t, held.Release(t.Context()))
+		waiting("2", "one got it")
+		elapse(time.Minute)
+		waiting("0", "at the end")
+	})
 }
 
 // Names appear in no attribute unless the user maps them to groups.
