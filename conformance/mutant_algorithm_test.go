@@ -47,9 +47,10 @@ type algorithm struct {
 
 // mutable locks by an algorithm.
 type mutable struct {
-	drv  driver.Driver
-	alg  algorithm
-	skew time.Duration // of its clock
+	drv     driver.Driver
+	alg     algorithm
+	attempt time.Duration // bounds each send
+	skew    time.Duration // of its clock
 }
 
 type mutableHold struct {
@@ -180,7 +181,7 @@ func (h *mutableHold) keep() time.Duration {
 func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.Context) error) error {
 	open := false
 	for {
-		bound := bounded.New(ctx, attemptTimeout)
+		bound := bounded.New(ctx, h.attempt)
 		err := send(bound)
 		bound.Stop()
 		if err == nil {
@@ -287,7 +288,7 @@ func (h *mutableHold) cleanUp() {
 	}
 	work := func(closing context.Context) {
 		for delay := 10 * time.Millisecond; ; delay *= 2 {
-			bound := bounded.New(context.Background(), attemptTimeout)
+			bound := bounded.New(context.Background(), h.attempt)
 			_, err := h.eval(bound, h.alg.release, h.ttl)
 			bound.Stop()
 			if errors.Is(err, driver.ErrClosed) || closing.Err() != nil || h.alg.cleanUpOnce || delay > 10*time.Second {

@@ -85,7 +85,9 @@ func TestRenewalMutants(t *testing.T) {
 	reviving.renew = luaRevive
 	once.onceOnly = true
 	harness := func(a algorithm, wrap func(locker.Locker, driver.Driver) locker.Locker) *Harness {
-		return around(func(drv driver.Driver, _ Timeouts) (locker.Locker, error) { return &mutable{drv: drv, alg: a}, nil },
+		return around(func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
+			return &mutable{drv: drv, alg: a, attempt: bound.Attempt}, nil
+		},
 			Capabilities{Renews: true}, wrap)
 	}
 	sound := func(a algorithm) *Harness {

@@ -187,7 +187,7 @@ func takeByClientClock(ctx context.Context, h *mutableHold) (driver.Reply, error
 func (a algorithm) harness(caps Capabilities) *Harness {
 	var n atomic.Int32
 	return &Harness{Dial: plain, Can: caps, New: func(drv driver.Driver, bound Timeouts) (locker.Locker, error) {
-		m := &mutable{drv: drv, alg: a}
+		m := &mutable{drv: drv, alg: a, attempt: bound.Attempt}
 		if n.Add(1)%2 == 0 {
 			m.skew = time.Hour
 		}
