@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
 // variables are Grafana's values of its own variables, outside of strings.
@@ -81,6 +83,24 @@ func parseVariable(text string, served series) query {
 		q.faults = append(q.faults, "there is no label "+m[2])
 	}
 	return q
+}
+
+// A program serves over HTTP the names and labels of the simulated hour.
+func TestExampleServesTheSame(t *testing.T) {
+	t.Parallel()
+	effort.NeedFull(t)
+	hour := simulatedHour(t).served()
+	for name, has := range exampleSeries(t) {
+		if !strings.HasPrefix(name, "holdfast_") {
+			continue
+		}
+		for _, label := range has {
+			// One page serves several services there; and the version of the scope is empty here.
+			if label != "service_name" && label != "otel_scope_version" && !slices.Contains(hour[name], label) {
+				t.Errorf("%s has no label %s in the simulated hour", name, label)
+			}
+		}
+	}
 }
 
 func TestFaultsAreFound(t *testing.T) {
