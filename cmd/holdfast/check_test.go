@@ -98,6 +98,7 @@ func TestCheck(t *testing.T) {
 	for user, rules := range map[string][]any{
 		"noscripts":   {"~*", "&*", "+@all", "-eval", "-evalsha"},
 		"nochannels":  {"~*", "resetchannels", "+@all"},
+		"nopublish":   {"~*", "&*", "+@all", "-publish"},
 		"nofence":     {"~fix:*", "~{fix:*}:waiters", "&*", "+@all"},
 		"nosettings":  {"~*", "&*", "+@all", "-config"},
 		"noinfo":      {"~*", "&*", "+@all", "-info", "-time"},
@@ -135,6 +136,8 @@ func TestCheck(t *testing.T) {
 		}, says: "locks do not work"},
 		"no channels": {env: as("nochannels"), args: []string{"--strategy", "single"}, status: 2,
 			want: map[string]level{"strategy single": levelWarning}, says: "cannot subscribe"},
+		"no messages": {env: as("nopublish"), args: []string{"--strategy", "single"}, status: 2,
+			want: map[string]level{"strategy single": levelWarning}, says: "does not wake the waiter"},
 		"no fencing": {env: as("nofence"), args: []string{"--strategy", "single", "fix:"}, status: 1,
 			want: map[string]level{"strategy single": levelProblem}, says: "not fencing tokens"},
 		"no settings": {env: as("nosettings"), args: []string{"--strategy", "single"}, status: 2,

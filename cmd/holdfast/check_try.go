@@ -231,8 +231,9 @@ func (t *trial) checkSubscribe(ctx context.Context, name string) error {
 }
 
 // wake returns how long after a release its waiter has the lock. The waiter does not poll, but tries
-// once more when it has subscribed. If that attempt acquires the lock just after the release, it is
-// not known whether the release would have woken the waiter, and wake tries again.
+// once more when it has subscribed, and when the server says. If the first of these attempts acquires
+// the lock just after the release, it is not known whether the release would have woken the waiter,
+// and wake tries again.
 func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 	const tries = 10
 	for try := 1; ; try++ {

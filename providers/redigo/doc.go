@@ -46,9 +46,9 @@
 //   - MaxIdle is 0 by default: every call dials. Set it to the usual number of concurrent calls.
 //   - With DialContext and without TestOnBorrow, TestOnBorrowContext, IdleTimeout and
 //     MaxConnLifetime, lone calls run without a goroutine of their own: it saves about a quarter of
-//     their time if the server is near. If the program itself takes the last idle connection at
-//     that moment, such a call may dial under its ctx, and redis.DialContext ignores that in the
-//     TLS handshake.
+//     their time if the server is near. If the program itself, or another driver over the pool,
+//     takes the last idle connection at that moment, such a call may dial under its ctx, and
+//     redis.DialContext ignores that in the TLS handshake.
 //   - TestOnBorrow or TestOnBorrowContext helps if the server closes idle connections. The first
 //     use of such a connection ends in EOF, and the outcome is unknown: the server may have died
 //     before the command or because of it. An IdleTimeout below the server's timeout helps too.
