@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"testing"
@@ -18,7 +19,8 @@ type kind struct {
 	version  string
 	pinned   string // the file with the version
 	language string // of package install; "" is Go
-	strategy string // ours; "" is single, "keyspace" is single with its Keyspace
+	strategy string // ours, of gopeer.NewStrategy; "" is single
+	signals  string // our strategy that hears theirs and sends their signal; "": they have none
 	prefix   string // ours, Config.Prefix of the strategy
 	looks    string // the reply of the program's strategy_of for a lock of theirs
 	key      string // theirs, as their documentation names it
@@ -41,9 +43,6 @@ const (
 	never  waking = "does not wait"
 	wakes  waking = "woken, both ways"
 )
-
-// keyspace is the prefix of the channels of keyspace events.
-const keyspace = "__keyspace@0__:"
 
 // Times of the peers. Leases are ended by PEXPIRE or DEL, so no TTL passes.
 const (
@@ -74,7 +73,7 @@ var kinds = []kind{
 	},
 	{
 		name: "python-redis-lock", library: "python-redis-lock", version: "4.0.1", pinned: "python/requirements.txt", language: "python",
-		prefix: "lock:", looks: "string", key: "`lock:` + name", wakes: sleeps,
+		prefix: "lock:", looks: "string", key: "`lock:` + name", wakes: sleeps, signals: "python",
 	},
 	{
 		name: "redlock-4", library: "redlock (Node)", version: "4.2.0", pinned: "node/package.json", language: "node",
@@ -91,6 +90,7 @@ var kinds = []kind{
 	{
 		name: "spring-pubsub", library: "Spring Integration, `PUB_SUB_LOCK`", version: "7.1.0", pinned: "java/pom.xml", language: "java",
 		prefix: "registryKey:", looks: "string Spring Integration", key: "`registryKey:` + lock key", wakes: sleeps,
+		signals:  "spring",
 		attempts: 2, // before and after it subscribes
 	},
 	{
@@ -111,6 +111,9 @@ var kinds = []kind{
 		strategy: "redisson", looks: "redisson", key: "the name", wakes: wakes, attempts: 2, renewsItself: true,
 	},
 }
+
+// hearing is our strategy with all that wakes either side.
+func (k kind) hearing() string { return cmp.Or(k.signals, "keyspace") }
 
 // wait is how long the kind is told to wait for a lock of ours.
 func (k kind) wait() time.Duration {

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -11,12 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/interop/gopeer"
 	"github.com/holdfast-go/holdfast/interop/peer"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/strategies/redisson"
-	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // pair is a peer and a Locker of ours at a server of their own.
@@ -32,7 +32,7 @@ type pair struct {
 func newPair(t *testing.T, k kind, c clients.Client) *pair {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{})
-	if k.strategy == "keyspace" {
+	if k.strategy == k.hearing() {
 		server.MustCommand(t, "CONFIG", "SET", "notify-keyspace-events", "Kgxe")
 	}
 	bare := newStrategy(c.Open(t, server.Addr()), k)
@@ -42,14 +42,7 @@ func newPair(t *testing.T, k kind, c clients.Client) *pair {
 
 // newStrategy is our side of a kind, without waiting and renewals.
 func newStrategy(drv driver.Driver, k kind) locker.Locker {
-	switch k.strategy {
-	case "redisson":
-		return locker.Must(redisson.New(drv, redisson.Config{Prefix: k.prefix}))
-	case "keyspace":
-		return locker.Must(single.New(drv, single.Config{Prefix: k.prefix, Keyspace: keyspace}))
-	default:
-		return locker.Must(single.New(drv, single.Config{Prefix: k.prefix}))
-	}
+	return locker.Must(gopeer.NewStrategy(drv, cmp.Or(k.strategy, "single"), k.prefix))
 }
 
 // try makes one attempt of ours. It returns nil if another library holds the lock.

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/interop/gopeer"
 	"github.com/holdfast-go/holdfast/interop/peer"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -34,7 +35,7 @@ func TestPeers(t *testing.T) {
 			t.Run("late", p.testLate)
 			t.Run("hammer", func(t *testing.T) { row.tally = p.hammer(t) })
 			if k.strategy == "" {
-				k.strategy = "keyspace"
+				k.strategy = k.hearing()
 				p := newPair(t, k, clients.All[0])
 				t.Run("keyspace", p.testKeyspace)
 				t.Run("hammer with keyspace", func(t *testing.T) { row.heard = p.hammer(t) })
@@ -67,7 +68,7 @@ func (p *pair) testExcluded(t *testing.T) {
 // testKeyspace: the server announces their release where our waiter listens.
 func (p *pair) testKeyspace(t *testing.T) {
 	const name = "keyspace"
-	channel := keyspace + p.prefix + name
+	channel := gopeer.Keyspace + p.prefix + name
 	received := p.receive(t, "SUBSCRIBE", channel)
 	acquire(t, p.theirs, peer.OK, name)
 	got := p.await(t, name)

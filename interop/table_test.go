@@ -18,7 +18,7 @@ const (
 	page         = "../docs/migration.md"
 	tableBegins  = "<!-- the table of package interop begins -->\n"
 	tableEnds    = "<!-- the table of package interop ends -->\n"
-	tableHeading = "| Peer | Version | Key | `Prefix` | Excluded | How it waits | Renewed | Death | Late release | Violations | Cycles, ours : theirs | With `Keyspace` |\n" +
+	tableHeading = "| Peer | Version | Key | `Prefix` | Excluded | How it waits | Renewed | Death | Late release | Violations | Cycles, ours : theirs | With `Keyspace`, and their `Signal` |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|---|\n"
 )
 
@@ -26,7 +26,7 @@ const (
 type row struct {
 	kind
 	tally
-	heard tally // with Keyspace
+	heard tally // with Keyspace, and their signal
 }
 
 // cells are those that do not change from run to run. They are true if the tests have passed.

@@ -32,8 +32,8 @@ func TestTraps(t *testing.T) {
 		"redislock, a token of one character":     {kindNamed("redislock"), testShortToken},
 		"redis-py, no timeout":                    {kindNamed("redis-py"), testNoTimeout},
 		"python-redis-lock, reset_all":            {kindNamed("python-redis-lock"), testReset},
-		"python-redis-lock, its list is pushed":   {kindNamed("python-redis-lock"), testPushed},
-		"PUB_SUB_LOCK, its channel is published":  {kindNamed("spring-pubsub"), testPublished},
+		"python-redis-lock, its signal":           {signalled("python-redis-lock"), testSignal},
+		"PUB_SUB_LOCK, its signal":                {signalled("spring-pubsub"), testSignal},
 		"rueidislock, a majority without key 0":   {majority, testMajority},
 		"rueidislock, a majority against redlock": {majority, testMajorityOfOurs},
 		"Redisson, another type":                  {redisson, testAnotherType},
@@ -84,23 +84,19 @@ func testReset(t *testing.T, p *pair) {
 	check.Is(t, lock.Release(t.Context()), locker.ErrLost)
 }
 
-// python-redis-lock is woken by a list.
-func testPushed(t *testing.T, p *pair) {
-	t.Helper()
-	lock := p.sleeper(t)
-	check.OK(t, lock.Release(t.Context()))
-	p.server.MustCommand(t, "LPUSH", "lock-signal:"+trapped, 1)
-	p.woken(t)
+// signalled is a kind with our strategy that sends its signal.
+func signalled(name string) kind {
+	k := kindNamed(name)
+	k.strategy = k.signals
+	return k
 }
 
-// PUB_SUB_LOCK is woken by a channel.
-func testPublished(t *testing.T, p *pair) {
+// A library that sleeps until its signal is woken by our release.
+func testSignal(t *testing.T, p *pair) {
 	t.Helper()
 	acquire(t, p.theirs, peer.OK, "another") // the server then knows the script: one command is one attempt
 	lock := p.sleeper(t)
 	check.OK(t, lock.Release(t.Context()))
-	key := p.prefix + trapped
-	p.server.MustCommand(t, "PUBLISH", "registryKey-channel:"+key, key)
 	p.woken(t)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -27,7 +28,7 @@ func (scope) Helper() {}
 func (scope) Cleanup(func()) {}
 
 // newHoldfast opens the usual chain over one of internal/clients. kind is the client, of
-// strategies/single, or the strategy, a slash and the client; "keyspace" is single with its Keyspace.
+// strategies/single, or a strategy of NewStrategy, a slash and the client.
 func newHoldfast(kind, addr, prefix string) (library, error) {
 	strategyName, client, named := strings.Cut(kind, "/")
 	if !named {
@@ -42,22 +43,35 @@ func newHoldfast(kind, addr, prefix string) (library, error) {
 	if err != nil {
 		return nil, err
 	}
-	var strategy locker.Locker
-	switch strategyName {
-	case "single":
-		strategy, err = single.New(drv, single.Config{Prefix: prefix})
-	case "keyspace":
-		strategy, err = single.New(drv, single.Config{Prefix: prefix, Keyspace: "__keyspace@0__:"})
-	case "redisson":
-		strategy, err = redisson.New(drv, redisson.Config{Prefix: prefix})
-	default:
-		err = fmt.Errorf("unknown kind %q", kind)
-	}
+	strategy, err := NewStrategy(drv, strategyName, prefix)
 	if err != nil {
 		return nil, err
 	}
 	l, err := holdfast.Wrap(strategy, holdfast.Config{})
 	return holdfastLibrary{l}, err
+}
+
+// Keyspace is the prefix of the channels of keyspace events.
+const Keyspace = "__keyspace@0__:"
+
+// NewStrategy makes a strategy by its name: "single", "redisson", or single with Keyspace, "keyspace",
+// and also with a Signal, "spring" and "python".
+func NewStrategy(drv driver.Driver, name, prefix string) (locker.Locker, error) {
+	cfg := single.Config{Prefix: prefix}
+	switch name {
+	case "redisson":
+		return redisson.New(drv, redisson.Config{Prefix: prefix})
+	case "spring":
+		cfg.Keyspace, cfg.Signal = Keyspace, single.SpringPubSub
+	case "python":
+		cfg.Keyspace, cfg.Signal = Keyspace, single.PythonRedisLock
+	case "keyspace":
+		cfg.Keyspace = Keyspace
+	case "single":
+	default:
+		return nil, fmt.Errorf("unknown strategy %q", name)
+	}
+	return single.New(drv, cfg)
 }
 
 type holdfastLibrary struct{ l locker.Locker }

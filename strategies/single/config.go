@@ -37,4 +37,9 @@ type Config struct {
 	// whenever any key is deleted, expires or gets a TTL. It is not for a Cluster, whose nodes
 	// announce their own keys only. Default: none, waiters poll for a lock of another library.
 	Keyspace string
+	// Signal makes a release also wake the waiters of one other library that do not poll:
+	// SpringPubSub or PythonRedisLock. It costs each release three or four commands in its script. All
+	// Lockers of a name should have the same. Neither the end of a lease, nor a release with a MinHold,
+	// nor, with Fair, one that reserves the lock for a waiter, wakes them. Default: 0, none.
+	Signal Signal
 }

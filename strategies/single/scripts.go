@@ -29,6 +29,12 @@ var releaseOnlyLua string
 //go:embed lua/release.lua
 var releaseLua string
 
+//go:embed lua/signal_spring.lua
+var signalSpringLua string
+
+//go:embed lua/signal_python.lua
+var signalPythonLua string
+
 //go:embed lua/raise_fence.lua
 var raiseFenceLua string
 
@@ -38,6 +44,8 @@ var inspectLua string
 // common goes before every script. Its most is the length of the longest value of ours, in bytes: a
 // hold's, kept by a release.
 var common = fmt.Sprintf("local most = %d\n", len("~")+maxValue)
+
+var releaseScript = releaseOnlyLua + keylock.Lua(common+reservedLua+releaseLua)
 
 var spec = keylock.Spec{
 	Name:       "single",
@@ -51,7 +59,7 @@ var spec = keylock.Spec{
 	Resume:     driver.NewScript(keylock.Lua(common + resumeLua)),
 	UndoResume: driver.NewScript(keylock.Lua(common + undoResumeLua)),
 	Renew:      driver.NewScript(keylock.Lua(common + renewLua)),
-	Release:    driver.NewScript(releaseOnlyLua + keylock.Lua(common+reservedLua+releaseLua)),
+	Release:    driver.NewScript(releaseScript),
 	RaiseFence: driver.NewScript(keylock.Lua(common + raiseFenceLua)),
 	Inspect:    driver.NewScript(keylock.Lua(common + reservedLua + inspectLua)),
 }

@@ -13,12 +13,15 @@ type Locker = keylock.Locker
 
 // New returns a Locker that locks through drv. Errors: ErrInvalid.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
-	s := spec
-	if cfg.Keyspace != "" {
-		var err error
-		if s, err = withKeyspace(s, cfg.Keyspace); err != nil {
-			return nil, err
-		}
+	s, err := spec, error(nil)
+	if cfg.Signal != 0 {
+		s, err = withSignal(s, cfg.Signal, cfg.Prefix)
+	}
+	if err == nil && cfg.Keyspace != "" {
+		s, err = withKeyspace(s, cfg.Keyspace)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return keylock.New(drv, keylock.Config{
 		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, ReleaseTimeout: cfg.ReleaseTimeout,
