@@ -68,6 +68,7 @@ func startChild(cmd *exec.Cmd, killWithParent bool) (*child, error) {
 		if c.tty != nil {
 			defer c.tty.Close() //nolint:errcheck // nothing was written
 		}
+		stops := c.catchStops()
 		err := cmd.Start()
 		if err == nil {
 			c.pid = cmd.Process.Pid
@@ -77,9 +78,10 @@ func startChild(cmd *exec.Cmd, killWithParent bool) (*child, error) {
 		}
 		started <- err
 		if err == nil {
-			defer c.catchStops()()
+			defer c.passStops(stops)()
 			c.ended <- c.wait()
 		}
+		signal.Stop(stops)
 	}()
 	return c, <-started
 }
@@ -111,16 +113,22 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// catchStops passes Ctrl-Z on to the command while holdfast is in the foreground: only holdfast's
-// own group gets the signal then. It returns a function to end this. From now on holdfast stops by
-// SIGTTIN: once caught, SIGTSTP has no default action any more.
-func (c *child) catchStops() (end func()) {
-	if c.tty == nil || c.foreground {
-		return func() {}
+// catchStops catches Ctrl-Z for passStops if only holdfast's own group gets it. That begins before the
+// command: a Ctrl-Z not caught would stop holdfast alone, and the command would go on without renewals.
+// From now on holdfast stops by SIGTTIN: once caught, SIGTSTP has no default action any more.
+func (c *child) catchStops() chan os.Signal {
+	stops := make(chan os.Signal, 1)
+	if c.tty != nil && !c.foreground {
+		c.stopSignal = syscall.SIGTTIN
+		signal.Notify(stops, syscall.SIGTSTP)
 	}
-	c.stopSignal = syscall.SIGTTIN
-	stops, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(stops, syscall.SIGTSTP)
+	return stops
+}
+
+// passStops passes Ctrl-Z on to the command while holdfast is in the foreground. It returns a function
+// to end this.
+func (c *child) passStops(stops <-chan os.Signal) (end func()) {
+	done := make(chan struct{})
 	go func() {
 		for {
 			select {
@@ -135,10 +143,7 @@ func (c *child) catchStops() (end func()) {
 			}
 		}
 	}()
-	return func() {
-		signal.Stop(stops)
-		close(done)
-	}
+	return func() { close(done) }
 }
 
 // wait waits for the end of the command, and returns its exit status. If Ctrl-Z stops the command,
