@@ -64,7 +64,8 @@ var (
 func releaseForSpring(registry int) *driver.Script {
 	s, ok := springReleases.Load(registry)
 	if !ok {
-		s, _ = springReleases.LoadOrStore(registry, signalling(fmt.Sprintf("local registry = %d\n", registry)+signalSpringLua))
+		lua := fmt.Sprintf("local registry = %d\n", registry) + signalSpringLua
+		s, _ = springReleases.LoadOrStore(registry, signalling(lua))
 	}
 	script, _ := s.(*driver.Script)
 	return script
