@@ -89,7 +89,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 			res.Checked++
 		}
 	}
-	limit := r.strictLimit(events, timeout)
+	limit := strictLimit(events, timeout)
 	verdict := porcupine.CheckOperationsTimeout(model, strict, limit)
 	if (verdict == porcupine.Illegal || verdict == porcupine.Unknown && limit != timeout) && markLosses(events, all, r) {
 		// The answers about the holds that no server may have lost must still be right.
@@ -112,17 +112,17 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	return res
 }
 
-// strictLimit bounds the check without losses. Overlapping holds of a semaphore may end in many
-// orders; if a loss makes all of them impossible, porcupine tries every one.
-func (r Rules) strictLimit(events []Event, timeout time.Duration) time.Duration {
+// strictLimit bounds the check without losses. Overlapping holds, of a semaphore or of one owner, may
+// end in many orders; if a loss makes all of them impossible, porcupine tries every one.
+func strictLimit(events []Event, timeout time.Duration) time.Duration {
 	mayLose := slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Lose })
-	if r.Model == Semaphore && mayLose && (timeout == 0 || timeout > maxStrict) {
+	if mayLose && (timeout == 0 || timeout > maxStrict) {
 		return maxStrict
 	}
 	return timeout
 }
 
-// maxStrict bounds the strict check of a semaphore's history with possible losses.
+// maxStrict bounds the strict check of a history with possible losses.
 const maxStrict = 3 * time.Second
 
 func (r Rules) model() porcupine.Model {
