@@ -5,36 +5,42 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/localport"
 )
 
-// Relay passes bytes on between a replica and its master, and the master's later by a delay: a link
-// with latency. It does not look at the bytes. Package faultproxy cannot stand here: replication is
-// no protocol of requests and replies.
+// Relay passes bytes on between a replica and its master. Those of the master can be held back. It does
+// not look at the bytes. Package faultproxy cannot stand here: replication is no protocol of requests and
+// replies.
 type Relay struct {
 	listener net.Listener
 	target   string
-	delay    time.Duration
+	flow     chan struct{}   // of capacity 1; empty while the bytes of the master are held back
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
 	wg       sync.WaitGroup
 }
 
 // StartRelay starts a relay before the server at target for a test.
-func StartRelay(tb TB, target string, delay time.Duration) *Relay {
+func StartRelay(tb TB, target string) *Relay {
 	tb.Helper()
 	l, err := localport.Listen()
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
-	r := &Relay{listener: l, target: target, delay: delay}
+	r := &Relay{listener: l, target: target, flow: make(chan struct{}, 1)}
+	r.Pass()
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.wg.Go(r.serve)
 	tb.Cleanup(r.Close)
 	return r
 }
+
+// Hold holds the bytes of the master back from now on.
+func (r *Relay) Hold() { <-r.flow }
+
+// Pass ends a Hold: the bytes pass, those held back first.
+func (r *Relay) Pass() { r.flow <- struct{}{} }
 
 // Addr returns the address for the replica to dial.
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
@@ -74,42 +80,19 @@ func (r *Relay) relay(replica net.Conn) {
 		_, _ = io.Copy(master, replica) // either end may go at any time
 	})
 	defer cancel()
-	r.late(ctx, replica, master)
-}
-
-// chunk is the data of one read.
-type chunk struct {
-	bytes []byte
-	due   time.Time
-}
-
-// late copies from src to dst, each byte by the delay later.
-func (r *Relay) late(ctx context.Context, dst io.Writer, src io.Reader) {
-	underway := make(chan chunk, 1024)
-	r.wg.Go(func() {
-		defer close(underway)
-		for buf := make([]byte, 64<<10); ; {
-			n, err := src.Read(buf)
-			if err != nil {
-				return
-			}
-			select {
-			case underway <- chunk{append([]byte(nil), buf[:n]...), time.Now().Add(r.delay)}:
-			case <-ctx.Done():
-				return
-			}
+	for buf := make([]byte, 64<<10); ; {
+		n, err := master.Read(buf)
+		if err != nil {
+			return
 		}
-	})
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for c := range underway {
-		timer.Reset(time.Until(c.due))
 		select {
-		case <-timer.C:
+		case <-r.flow:
 		case <-ctx.Done():
 			return
 		}
-		if _, err := dst.Write(c.bytes); err != nil {
+		_, err = replica.Write(buf[:n])
+		r.flow <- struct{}{}
+		if err != nil {
 			return
 		}
 	}
