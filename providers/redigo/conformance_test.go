@@ -13,13 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
+// TestDriver and TestLocks run alone: a storm in fake time keeps who waits for a real server waiting.
 func TestDriver(t *testing.T) {
-	t.Parallel()
 	drivertest.Run(t, drivertest.Harness{Dial: clients.Redigo})
 }
 
 func TestLocks(t *testing.T) {
-	t.Parallel()
 	conformance.Run(t, conformance.Harness{Dial: clients.Redigo, On: clients.LocksOn("redigo")})
 }
 

@@ -8,13 +8,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
+// TestDriver and TestLocks run alone: a storm in fake time keeps who waits for a real server waiting.
 func TestDriver(t *testing.T) {
-	t.Parallel()
 	drivertest.Run(t, drivertest.Harness{Dial: clients.Valkey})
 }
 
 func TestLocks(t *testing.T) {
-	t.Parallel()
 	conformance.Run(t, conformance.Harness{Dial: clients.Valkey, On: clients.LocksOn("valkey")})
 }
 

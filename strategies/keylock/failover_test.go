@@ -37,8 +37,8 @@ func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) {
 				}()
 				if replicas > 0 {
 					check.Eventually(t, "the grant waits for the replica", func() bool {
-						clients, _ := master.MustCommand(t, "INFO", "clients").(string)
-						return strings.Contains(clients, "blocked_clients:1")
+						stats, _ := master.MustCommand(t, "INFO", "clients").(string)
+						return strings.Contains(stats, "blocked_clients:1")
 					})
 					link.Pass()
 				}
