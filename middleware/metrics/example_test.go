@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -25,9 +26,12 @@ func counted(reader sdkmetric.Reader) {
 	for _, metric := range all.ScopeMetrics[0].Metrics {
 		if sum, ok := metric.Data.(metricdata.Sum[int64]); ok && metric.Name == "holdfast.lock.acquisitions" {
 			for _, p := range sum.DataPoints {
-				outcome, _ := p.Attributes.Value("holdfast.outcome")
-				group, _ := p.Attributes.Value("holdfast.lock.group")
-				fmt.Println(group.AsString(), outcome.AsString(), p.Value)
+				fmt.Print(p.Value)
+				for _, key := range []attribute.Key{"lock.group", "outcome", "strategy", "provider"} {
+					value, _ := p.Attributes.Value("holdfast." + key)
+					fmt.Print(" ", value.AsString())
+				}
+				fmt.Println()
 			}
 		}
 	}
@@ -53,7 +57,7 @@ func ExampleNew() {
 
 	_, _ = locker.Chain(server, measure, wait).Acquire(context.Background(), locker.Request{Name: "invoice:42"})
 	counted(reader)
-	// Output: invoice held 1
+	// Output: 1 invoice held lockertest memory
 }
 
 // Inside retry, each of the three attempts counts.
@@ -71,5 +75,5 @@ func ExampleNew_insideRetry() {
 
 	_, _ = locker.Chain(server, wait, measure).Acquire(context.Background(), locker.Request{Name: "invoice:42"})
 	counted(reader)
-	// Output: all held 3
+	// Output: 3 all held lockertest memory
 }
