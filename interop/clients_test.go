@@ -25,7 +25,7 @@ func TestClients(t *testing.T) {
 				t.Parallel()
 				p := newPair(t, kindNamed(name), c)
 				t.Run("excluded", p.testExcluded)
-				p.hammer(t)
+				p.hammer(t, 0)
 			})
 		}
 	}

@@ -112,6 +112,9 @@ var kinds = []kind{
 	},
 }
 
+// isWoken reports whether a release of ours can wake who waits.
+func (k kind) isWoken() bool { return k.wakes != polls && k.wakes != never }
+
 // hearing is our strategy with all that wakes either side.
 func (k kind) hearing() string { return cmp.Or(k.signals, "keyspace") }
 

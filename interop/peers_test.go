@@ -33,12 +33,15 @@ func TestPeers(t *testing.T) {
 			t.Run("renew", p.testRenew)
 			t.Run("death", p.testDeath)
 			t.Run("late", p.testLate)
-			t.Run("hammer", func(t *testing.T) { row.tally = p.hammer(t) })
+			t.Run("hammer", func(t *testing.T) { row.tally = p.hammer(t, 0) })
 			if k.strategy == "" {
 				k.strategy = k.hearing()
-				p := newPair(t, k, clients.All[0])
+				p = newPair(t, k, clients.All[0])
 				t.Run("keyspace", p.testKeyspace)
-				t.Run("hammer with keyspace", func(t *testing.T) { row.heard = p.hammer(t) })
+				t.Run("hammer with keyspace", func(t *testing.T) { row.heard = p.hammer(t, 0) })
+			}
+			if k.isWoken() {
+				t.Run("hammer with pauses", func(t *testing.T) { row.paused = p.hammer(t, time.Millisecond) })
 			}
 			if !t.Failed() {
 				rows.add(row)

@@ -18,15 +18,16 @@ const (
 	page         = "../docs/migration.md"
 	tableBegins  = "<!-- the table of package interop begins -->\n"
 	tableEnds    = "<!-- the table of package interop ends -->\n"
-	tableHeading = "| Peer | Version | Key | `Prefix` | Excluded | How it waits | Renewed | Death | Late release | Violations | Cycles, ours : theirs | With `Keyspace`, and their `Signal` |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+	tableHeading = "| Peer | Version | Key | `Prefix` | Excluded | How it waits | Renewed | Death | Late release | Violations | Cycles, ours : theirs | With `Keyspace`, and their `Signal` | With pauses of ours | Longest waits |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
 )
 
 // row is a line of the table: a kind whose tests have passed.
 type row struct {
 	kind
 	tally
-	heard tally // with Keyspace, and their signal
+	heard  tally // with Keyspace, and their signal
+	paused tally // and with pauses of ours, if they can be woken
 }
 
 // cells are those that do not change from run to run. They are true if the tests have passed.
@@ -75,11 +76,14 @@ func (r *rows) compare(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s did not run: the table is not written", k.name)
 		}
-		heard := "-"
+		heard, paused, waits := "-", "-", "-"
 		if k.strategy == "" {
 			heard = one.heard.String()
 		}
-		fmt.Fprintf(&b, "%s%v | %s |\n", k.line(), one.tally, heard)
+		if k.isWoken() {
+			paused, waits = one.paused.String(), one.paused.waits()
+		}
+		fmt.Fprintf(&b, "%s%v | %s | %s | %s |\n", k.line(), one.tally, heard, paused, waits)
 	}
 	before, _, after := cutTable(t)
 	check.Must(t, os.WriteFile(page, []byte(before+b.String()+tableEnds+after), 0o644))

@@ -79,7 +79,7 @@ func (s *server) do(words []string) (text string, err error) {
 	case "release":
 		return "", s.held[name].release()
 	case "hammer":
-		return s.hammer(name, third, time.UnixMilli(millis(fourth).Milliseconds()))
+		return s.hammer(name, third, time.UnixMilli(millis(fourth).Milliseconds()), millis(words[4]))
 	default:
 		return "", errors.ErrUnsupported
 	}
@@ -94,12 +94,14 @@ func millis(word string) time.Duration {
 // grace is how much longer than its time a hammer waits for a lock: the others end too.
 const grace = time.Minute
 
-// hammer makes cycles until a time, and counts them and the violations.
-func (s *server) hammer(name string, ttl time.Duration, until time.Time) (string, error) {
+// hammer makes cycles until a time, with a pause behind each. It counts them and the violations, and
+// measures the longest wait.
+func (s *server) hammer(name string, ttl time.Duration, until time.Time, pause time.Duration) (string, error) {
 	ctx, inside := context.Background(), "inside:"+name
-	cycles, violations := 0, 0
+	cycles, violations, longest, begin := 0, 0, time.Duration(0), time.Now()
 	for left := time.Until(until); left > 0; left = time.Until(until) {
 		held, err := s.acquire(name, ttl, left+grace, "")
+		longest = max(longest, time.Since(begin))
 		if errors.Is(err, errNo) {
 			continue
 		}
@@ -120,6 +122,8 @@ func (s *server) hammer(name string, ttl time.Duration, until time.Time) (string
 		if err := held.release(); err != nil {
 			return "", err
 		}
+		time.Sleep(pause) //nolint:forbidigo // of the program whose share is measured
+		begin = time.Now()
 	}
-	return fmt.Sprint(cycles, violations), nil
+	return fmt.Sprint(cycles, violations, longest.Milliseconds()), nil
 }

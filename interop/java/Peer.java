@@ -51,8 +51,11 @@ public final class Peer {
         String inside = "inside:" + name;
         long cycles = 0;
         long violations = 0;
+        long longest = 0;
+        long begin = System.nanoTime();
         for (long left; (left = until - System.currentTimeMillis()) > 0; ) {
             Library.Held lock = library.acquire(name, ttl, left);
+            longest = Math.max(longest, System.nanoTime() - begin);
             if (lock == null) {
                 continue;
             }
@@ -62,8 +65,9 @@ public final class Peer {
             cycles++;
             redis.opsForValue().decrement(inside);
             lock.release();
+            begin = System.nanoTime();
         }
-        return "ok " + cycles + " " + violations;
+        return "ok " + cycles + " " + violations + " " + longest / 1_000_000;
     }
 
     private String execute(String[] words) {

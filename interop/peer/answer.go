@@ -50,10 +50,18 @@ func parse(line string) (Answer, error) {
 	}
 }
 
-// Cycles returns the counts of a hammer.
-func (a Answer) Cycles() (cycles, violations int, err error) {
-	if _, err := fmt.Sscan(a.Text, &cycles, &violations); err != nil {
-		return 0, 0, fmt.Errorf("a hammer answered %s %q: %w", a.Outcome, a.Text, err)
+// Hammered is what a hammer did.
+type Hammered struct {
+	Cycles, Violations int
+	Longest            time.Duration // wait
+}
+
+// Hammered returns what a hammer did.
+func (a Answer) Hammered() (h Hammered, err error) {
+	var longest int64
+	if _, err := fmt.Sscan(a.Text, &h.Cycles, &h.Violations, &longest); err != nil {
+		return Hammered{}, fmt.Errorf("a hammer answered %s %q: %w", a.Outcome, a.Text, err)
 	}
-	return cycles, violations, nil
+	h.Longest = time.Duration(longest) * time.Millisecond
+	return h, nil
 }

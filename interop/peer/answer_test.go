@@ -26,11 +26,11 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestCycles(t *testing.T) {
+func TestHammered(t *testing.T) {
 	t.Parallel()
-	cycles, violations, err := Answer{Text: "12 3"}.Cycles()
+	h, err := Answer{Text: "12 3 45"}.Hammered()
 	check.OK(t, err)
-	check.EqualSlices(t, "cycles and violations", []int{cycles, violations}, []int{12, 3})
-	_, _, err = Answer{Outcome: Error, Text: "no server"}.Cycles()
+	check.Equal(t, "what a hammer did", h, Hammered{12, 3, 45 * time.Millisecond})
+	_, err = Answer{Outcome: Error, Text: "no server"}.Hammered()
 	check.Equal(t, "an error is a count", err == nil, false)
 }

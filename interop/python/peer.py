@@ -80,9 +80,11 @@ class Peer:
         return "ok"
 
     def hammer(self, name, ttl, until):
-        inside, cycles, violations = "inside:" + name, 0, 0
+        inside, cycles, violations, longest = "inside:" + name, 0, 0, 0
+        begin = time.monotonic()
         while (left := int(until) - int(time.time() * 1000)) > 0:
             lock = self.locks.acquire(name, int(ttl), left)
+            longest = max(longest, time.monotonic() - begin)
             if lock is None:
                 continue
             if self.client.incr(inside) != 1:
@@ -90,7 +92,8 @@ class Peer:
             cycles += 1
             self.client.decr(inside)
             self.locks.release(lock)
-        return f"ok {cycles} {violations}"
+            begin = time.monotonic()
+        return f"ok {cycles} {violations} {longest * 1000:.0f}"
 
 
 def micros():
