@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 )
 
-// TestDriver and TestLocks run alone: a storm in fake time keeps who waits for a real server waiting.
+// TestDriver and TestLocks run one after the other: storms in fake time delay the answers of real
+// servers.
 func TestDriver(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Dial: clients.Valkey})
 }

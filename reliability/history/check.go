@@ -91,11 +91,15 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	}
 	limit := strictLimit(events, timeout)
 	verdict := porcupine.CheckOperationsTimeout(model, strict, limit)
-	if (verdict == porcupine.Illegal || verdict == porcupine.Unknown && limit != timeout) && markLosses(events, all, r) {
+	cutShort := verdict == porcupine.Unknown && limit != timeout
+	switch {
+	case (verdict == porcupine.Illegal || cutShort) && markLosses(events, all, r):
 		// The answers about the holds that no server may have lost must still be right.
 		verdict = porcupine.CheckOperationsTimeout(model, operations(events, all, r), timeout)
 		res.Verdict = Loss
 		res.Losses = max(1, countLosses(events, all, r))
+	case cutShort: // the loss met no hold
+		verdict = porcupine.CheckOperationsTimeout(model, strict, timeout)
 	}
 	switch {
 	case verdict == porcupine.Illegal || broken != "":

@@ -288,7 +288,8 @@ func TestReentrantLoss(t *testing.T) {
 	})
 }
 
-// The leases of many nested holds end in any order. Behind a loss no order is right: the check does not try each.
+// The leases of many nested holds end in any order. Behind a loss no order is right: the check does
+// not try each.
 func TestManyOrders(t *testing.T) {
 	t.Parallel()
 	s := begin()
