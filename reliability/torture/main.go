@@ -39,7 +39,7 @@ const (
 func program(ctx context.Context, args []string, out io.Writer) int {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	flags.SetOutput(out)
-	seconds := flags.Int("seconds", 60, "how long to run")
+	seconds := flags.Int("seconds", 60, "how long clients work in each strand")
 	seed := flags.Uint64("seed", 0, "of the rounds, the faults and the clients; 0: a random one")
 	dir := flags.String("out", "", "folder for the histories of violations; default: a new one among temporary files")
 	on := flags.String("on", "", "topologies, separated by commas, that take turns; default: all, in two strands at once")

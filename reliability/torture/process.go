@@ -33,17 +33,13 @@ type process struct {
 	killed bool
 }
 
-// startProcess starts this program as a worker.
-func startProcess(t task) (*process, error) {
+// startProcess starts this program as a worker, and returns when it waits for its task.
+func startProcess() (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(t)
-	if err != nil {
-		return nil, err
-	}
-	p := &process{task: t, cmd: exec.Command(self), finished: make(chan struct{})}
+	p := &process{cmd: exec.Command(self), finished: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), workerVariable+"=1")
 	p.cmd.Stderr = &p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -56,17 +52,31 @@ func startProcess(t task) (*process, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	if _, err := p.stdin.Write(append(text, '\n')); err != nil {
-		return nil, errors.Join(err, p.cmd.Process.Kill(), p.cmd.Wait())
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); err != nil || line != workerReady {
+		err = errors.Join(err, p.cmd.Process.Kill(), p.cmd.Wait())
+		return nil, fmt.Errorf("a worker began with %q: %w\n%s", line, err, p.stderr.Bytes())
 	}
-	go p.listen(out)
+	go p.listen(lines)
 	return p, nil
 }
 
+// begin gives the process its task.
+func (p *process) begin(t task) error {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	p.task = t
+	if _, err := p.stdin.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("a worker's task: %w", err)
+	}
+	return nil
+}
+
 // listen collects the events of the process until it ends.
-func (p *process) listen(out io.Reader) {
+func (p *process) listen(lines *bufio.Reader) {
 	defer close(p.finished)
-	lines := bufio.NewReader(out)
 	var bad error
 	for {
 		line, err := lines.ReadBytes('\n')

@@ -23,7 +23,6 @@ const (
 	clientsEach   = 2                // of each process in each group
 	cohortOf      = 4                // of each process in a group with hand-overs
 	workerLimit   = 60 * time.Second // for a worker to end after its time
-	beginIn       = 300 * time.Millisecond
 	rest          = time.Second // for clean-up, repeated at least this often, and for a slow machine
 )
 
@@ -156,23 +155,14 @@ func (r *round) play(ctx context.Context, left time.Duration) error {
 	if err != nil {
 		return err
 	}
-	start := r.rec.Now() + int64(beginIn)
-	r.task = task{
-		Kind: r.deployment.kind, Master: r.deployment.master,
-		Start: start, End: start + int64(r.length), Part: partTime, Store: r.store.addr(),
-	}
 	if r.trouble != nil {
 		r.deployment.latency(r.distance())
 		defer r.deployment.latency(0)
 	}
-	for i := range processes {
-		p, err := r.start(i)
-		if err != nil {
-			r.stop()
-			watched()
-			return err
-		}
-		r.crew = append(r.crew, p)
+	if err := r.startWorkers(); err != nil {
+		r.stop()
+		watched()
+		return err
 	}
 	if r.trouble != nil {
 		err = r.trouble.make(ctx, r)
@@ -220,15 +210,37 @@ func (r *round) watch(ctx context.Context) (stop func(), err error) {
 	return func() { cancel(); <-done }, nil
 }
 
-// start starts the process with index i.
-func (r *round) start(i int) (*process, error) {
+// startWorkers starts the processes. Their time begins when all are ready.
+func (r *round) startWorkers() error {
+	for range processes {
+		p, err := startProcess()
+		if err != nil {
+			return err
+		}
+		r.crew = append(r.crew, p)
+	}
+	start := r.rec.Now()
+	r.task = task{
+		Kind: r.deployment.kind, Master: r.deployment.master,
+		Start: start, End: start + int64(r.length), Part: partTime, Store: r.store.addr(),
+	}
+	for i, p := range r.crew {
+		if err := r.begin(p, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin gives process i its task.
+func (r *round) begin(p *process, i int) error {
 	t := r.task
 	t.Seed, t.Targets, t.First, t.Groups = r.random.Uint64(), r.deployment.targets(i), r.first, r.groups
 	if r.trouble != nil && i == besides {
 		t.Groups = r.beside
 	}
 	r.first += clientsOf(t.Groups)
-	return startProcess(t)
+	return p.begin(t)
 }
 
 func (r *round) process(i int) *process {
@@ -241,15 +253,15 @@ func (r *round) process(i int) *process {
 func (r *round) replace(i int) error {
 	old := r.process(i)
 	old.kill()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p, err := r.start(i)
+	p, err := startProcess()
 	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.past = append(r.past, old)
 	r.crew[i] = p
-	return nil
+	return r.begin(p, i)
 }
 
 // stop ends all processes.

@@ -97,7 +97,7 @@ func (r *run) suiting(s *deployment) []string {
 	return kinds
 }
 
-// play plays rounds for a time.
+// play plays rounds in each strand until their clients have worked for a time.
 func (r *run) play(ctx context.Context, length time.Duration) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,14 +118,13 @@ func (r *run) play(ctx context.Context, length time.Duration) (err error) {
 	}
 	defer r.store.close()
 	start := time.Now()
-	end := start.Add(length)
 	fmt.Fprintf(r.out, "seed %d, histories of violations go to %s\n", r.seed, r.dir)
 
 	var strands sync.WaitGroup
 	errs := make([]error, len(r.strands))
 	for i, topologies := range r.strands {
 		strands.Go(func() {
-			if errs[i] = r.strand(ctx, i, topologies, end); errs[i] != nil {
+			if errs[i] = r.strand(ctx, i, topologies, length); errs[i] != nil {
 				cancel()
 			}
 		})
@@ -152,8 +151,8 @@ func (r *run) play(ctx context.Context, length time.Duration) (err error) {
 	return errors.Join(errs...)
 }
 
-// strand plays rounds at some topologies in turn.
-func (r *run) strand(ctx context.Context, i int, topologies []string, end time.Time) (err error) {
+// strand plays rounds at some topologies in turn, until left is over.
+func (r *run) strand(ctx context.Context, i int, topologies []string, left time.Duration) (err error) {
 	stages := map[string]*deployment{}
 	defer func() {
 		for _, s := range stages {
@@ -163,7 +162,7 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 	random := r.random(i)
 	turn := random.IntN(len(topologies))
 	failed := 0
-	for n := 0; ctx.Err() == nil; n++ {
+	for n := 0; ctx.Err() == nil && left >= shortestRound; n++ {
 		topology := topologies[(turn+n)%len(topologies)]
 		if stages[topology] == nil {
 			s, err := starters[topology](ctx)
@@ -176,12 +175,9 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 				return fmt.Errorf("none of the strategies %q suits %s", r.kinds, topology)
 			}
 		}
-		left := time.Until(end)
-		if left < shortestRound {
-			break
-		}
 		round := r.round(i, n, len(topologies), stages[topology], random)
 		err := round.play(ctx, left)
+		left -= round.length
 		if r.untilViolation && r.checker.broken() {
 			return err
 		}

@@ -36,7 +36,7 @@ func needTime(t *testing.T) {
 func TestTorture(t *testing.T) {
 	needTime(t)
 	var out bytes.Buffer
-	code := program(t.Context(), []string{"-seconds", effort.Of("15", "15", "60"), "-out", kept(t)}, io.MultiWriter(&out, testWriter{t}))
+	code := program(t.Context(), []string{"-seconds", effort.Of("12", "12", "60"), "-out", kept(t)}, io.MultiWriter(&out, testWriter{t}))
 	last := lastLine.FindStringSubmatch(out.String())
 	if code != statusKept || last == nil {
 		t.Fatalf("exit status %d", code)

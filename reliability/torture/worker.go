@@ -32,11 +32,17 @@ import (
 // workerVariable in the environment makes a process a worker.
 const workerVariable = "HOLDFAST_TORTURE_WORKER"
 
-// worker is a process with many clients. It reads its task from in, and writes each event to out at
+// workerReady is a worker's first line.
+const workerReady = "ready\n"
+
+// worker is a process with many clients. It says that it is ready, reads its task from in, and writes each event to out at
 // once, as a line of JSON, since it may be killed. It ends when the task's time is over. Each
 // further line of in has a trouble and its duration. If in ends earlier, the parent has ended, and
 // the worker ends too.
 func worker(in io.Reader, out io.Writer) error {
+	if _, err := io.WriteString(out, workerReady); err != nil {
+		return err
+	}
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')
 	if err != nil {
