@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
@@ -21,9 +20,8 @@ import (
 )
 
 const (
-	orderLock  = "order:17"      // all workers contend for it
-	reportLock = "report:daily"  // it is renewed, and then lost
-	reportTTL  = 2 * time.Second // and so renewed each two thirds of a second
+	orderLock  = "order:17"     // all workers contend for it
+	reportLock = "report:daily" // it is renewed, and then lost
 	charging   = 30 * time.Millisecond
 	resting    = 10 * time.Millisecond // between rounds
 )
@@ -77,7 +75,7 @@ func (w *worker) order(ctx context.Context, round int) (err error) {
 	note := fmt.Sprintf("round %d", round)
 	ctx, end := w.span(ctx, note)
 	defer func() { end(err) }()
-	req := locker.Request{Name: orderLock, TTL: 10 * time.Second, Fenced: true, Note: note}
+	req := locker.Request{Name: orderLock, Fenced: true, Note: note}
 	return locker.Do(ctx, w.locker, req, func(ctx context.Context, _ *locker.Lock) (err error) {
 		ctx, end := w.span(ctx, "charge")
 		defer func() { end(err) }()
@@ -90,32 +88,20 @@ func (w *worker) report(ctx context.Context, others team) (err error) {
 	base := ctx
 	ctx, end := w.span(ctx, "daily report")
 	defer func() { end(err) }()
-	renewed := make(chan struct{}, 1)
-	traced := locktrace.With(ctx, &locktrace.Trace{Renewed: func(_ context.Context, info locktrace.RenewedInfo) {
-		if info.Err == nil {
-			select {
-			case renewed <- struct{}{}:
-			default:
-			}
-		}
-	}})
-	req := locker.Request{Name: reportLock, TTL: reportTTL, Note: "daily report"}
-	err = locker.Do(traced, w.locker, req, func(work context.Context, _ *locker.Lock) error {
+	req := locker.Request{Name: reportLock, Note: "daily report"}
+	err = locker.Do(ctx, w.locker, req, func(work context.Context, lock *locker.Lock) error {
 		for _, other := range others {
 			if err := other.skipReport(base); err != nil {
 				return err
 			}
 		}
-		select {
-		case <-renewed:
-		case <-work.Done():
-			return context.Cause(work)
+		if err := lock.Renew(work, 0); err != nil { // a step that needs all of the lease; the watchdog renews later
+			return err
 		}
 		if _, err := w.Driver.Eval(work, deleteScript, []string{reportLock}, nil); err != nil {
 			return err
 		}
-		<-work.Done() // the next renewal finds out
-		return context.Cause(work)
+		return lock.Renew(work, 0) // finds out
 	})
 	if ctx.Err() == nil && errors.Is(err, locker.ErrLost) {
 		return nil // as was to be shown
@@ -127,8 +113,7 @@ func (w *worker) report(ctx context.Context, others team) (err error) {
 func (w *worker) skipReport(ctx context.Context) (err error) {
 	ctx, end := w.span(ctx, "daily report")
 	defer func() { end(err) }()
-	req := locker.Request{Name: reportLock, TTL: reportTTL}
-	_, err = locker.Try(ctx, w.locker, req, func(context.Context, *locker.Lock) error { return nil })
+	_, err = locker.Try(ctx, w.locker, locker.Request{Name: reportLock}, func(context.Context, *locker.Lock) error { return nil })
 	return err
 }
 
