@@ -2,6 +2,7 @@ package clients
 
 import (
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -10,6 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
+
+// patience is a limit of a client that no test waits for. A busy machine may need longer than the
+// defaults.
+const patience = time.Minute
 
 // goredisInFakeTime sets the options of a client in fake time, if target is there: the dialer; a
 // pool too large to exhaust, since waiting for a connection would end by a timeout; and no
@@ -44,6 +49,9 @@ func dialGoredis(tb testing.TB, target drivertest.Target, contextTimeout bool) (
 		Password:              target.Password,
 		TLSConfig:             target.TLS,
 		ContextTimeoutEnabled: contextTimeout,
+	}
+	if target.Dial == nil && contextTimeout {
+		opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
 	}
 	goredisInFakeTime(opts, target)
 	client := redis.NewUniversalClient(opts)

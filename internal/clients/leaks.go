@@ -1,25 +1,39 @@
 package clients
 
 import (
-	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
 
 // VerifyNoLeaks runs the tests of m and exits, as goleak.VerifyTestMain does. It ignores goroutines
-// left by a client to end by themselves.
-func VerifyNoLeaks(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// A go-redis client without its server looks every second whether it is back, and then
-		// whether the client was closed.
-		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
-		// A cluster client of rueidis waits there, closed or not: see providers/rueidis.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		// It closes a connection replaced by a redirection, five seconds later.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
-		// So does valkey-go.
-		goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*clusterClient)._refresh.func2"),
-		goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*clusterClient).redirectOrNew.func1"))
+// left by a client to end by themselves, and gives all others a minute to end.
+func VerifyNoLeaks(m goleak.TestingM) { goleak.VerifyTestMain(settling{m}, leftByClients...) }
+
+// settling is an M that waits, after its tests, until no goroutine is left, for a minute at most.
+type settling struct{ goleak.TestingM }
+
+// Run implements goleak.TestingM.
+func (m settling) Run() int {
+	code := m.TestingM.Run()
+	for end := time.Now().Add(time.Minute); code == 0 && goleak.Find(leftByClients...) != nil && time.Now().Before(end); {
+		continue // Find has waited
+	}
+	return code
+}
+
+var leftByClients = []goleak.Option{
+	// A go-redis client without its server looks every second whether it is back, and then
+	// whether the client was closed.
+	goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
+	// A cluster client of rueidis waits there, closed or not: five seconds until it closes connections
+	// to nodes it needs no more, and up to a second before it asks for the slots.
+	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+	// It closes a connection replaced by a redirection, five seconds later.
+	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
+	// So does valkey-go.
+	goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*clusterClient)._refresh.func2"),
+	goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*call).DelayDo.func1"),
+	goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*clusterClient).redirectOrNew.func1"),
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/FZambia/sentinel/v2"
 	"github.com/gomodule/redigo/redis"
@@ -23,7 +22,7 @@ import (
 func Redigo(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	options := []redis.DialOption{
 		redis.DialUsername(target.Username), redis.DialPassword(target.Password),
-		redis.DialConnectTimeout(2 * time.Second),
+		redis.DialConnectTimeout(patience),
 	}
 	if target.TLS != nil {
 		options = append(options, redis.DialContextFunc((&tls.Dialer{Config: target.TLS}).DialContext))
@@ -66,7 +65,7 @@ func RedigoSentinel(tb testing.TB, addrs []string, master string, options ...red
 		Addrs:      slices.Clone(addrs), // it reorders them
 		MasterName: master,
 		Dial: func(addr string) (redis.Conn, error) {
-			return redis.Dial("tcp", addr, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(time.Second))
+			return redis.Dial("tcp", addr, redis.DialConnectTimeout(patience), redis.DialReadTimeout(patience))
 		},
 	}
 	tb.Cleanup(func() { sntl.Close() })

@@ -42,22 +42,28 @@ func dialRueidis(tb testing.TB, target drivertest.Target, resp2 bool) (driver.Dr
 		// One connection: the suite has miniredis refuse commands, also those of new connections.
 		opts.PipelineMultiplex = -1
 	}
-	if target.Dial != nil {
+	if target.Dial == nil {
+		opts.Dialer.Timeout, opts.ConnWriteTimeout = patience, patience
+	} else {
 		opts.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return target.Dial(ctx, "tcp", addr)
 		}
-		opts.Dialer = net.Dialer{KeepAlive: -1} // no pings: hours may pass
+		opts.Dialer.KeepAlive = -1 // no pings: hours may pass
 		opts.ReadBufferEachConn, opts.WriteBufferEachConn, opts.RingScaleEachConn = 4<<10, 4<<10, 6
 	}
 	client, err := redis.NewClient(opts)
 	if err != nil {
 		return nil, driver.NotSent(err) // it logs in at once
 	}
-	tb.Cleanup(func() {
-		client.Close()
-		if target.Kind == drivertest.Cluster { // a redirection in flight may add a connection after Close
-			time.AfterFunc(time.Second, client.Close)
-		}
-	})
+	tb.Cleanup(func() { closeTwice(client.Close, target) })
 	return rueidis.New(client)
+}
+
+// closeTwice closes a client of target, and a client of a cluster once more: a redirection in flight
+// may add a connection after the first time.
+func closeTwice(closeClient func(), target drivertest.Target) {
+	closeClient()
+	if target.Kind == drivertest.Cluster {
+		time.AfterFunc(time.Second, closeClient)
+	}
 }

@@ -41,17 +41,19 @@ func dialValkey(tb testing.TB, target drivertest.Target, resp2 bool) (driver.Dri
 		// One connection: the suite has miniredis refuse commands, also those of new connections.
 		opts.PipelineMultiplex = -1
 	}
-	if target.Dial != nil {
+	if target.Dial == nil {
+		opts.Dialer.Timeout, opts.ConnWriteTimeout = patience, patience
+	} else {
 		opts.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return target.Dial(ctx, "tcp", addr)
 		}
-		opts.Dialer = net.Dialer{KeepAlive: -1} // no pings: hours may pass
+		opts.Dialer.KeepAlive = -1 // no pings: hours may pass
 		opts.ReadBufferEachConn, opts.WriteBufferEachConn, opts.RingScaleEachConn = 4<<10, 4<<10, 6
 	}
 	client, err := valkeygo.NewClient(opts)
 	if err != nil {
 		return nil, driver.NotSent(err) // it logs in at once
 	}
-	tb.Cleanup(client.Close)
+	tb.Cleanup(func() { closeTwice(client.Close, target) })
 	return valkey.New(client)
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.CloseAfter(m, nodes)) }
+func TestMain(m *testing.M) { clients.VerifyNoLeaks(redistest.CloseAfter(m, nodes)) }
 
 // patience is the time limit of a call's context, in the fake time of a bubble.
 const patience = time.Second

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	redis "github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
@@ -25,13 +25,7 @@ var (
 	})
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(redistest.CloseAfter(m, server, cluster),
-		// A cluster client waits there, closed or not: five seconds until it closes connections to
-		// nodes it needs no more, and up to a second before it asks for the slots.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
-}
+func TestMain(m *testing.M) { clients.VerifyNoLeaks(redistest.CloseAfter(m, server, cluster)) }
 
 const (
 	patience = time.Second // time limit of a call's context, in the fake time of a bubble
