@@ -28,7 +28,7 @@ const document = "../../SECURITY.md"
 
 // patience is longer than any wake-up takes; hurry is long enough for one that arrives.
 const (
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	hurry    = 300 * time.Millisecond
 )
 

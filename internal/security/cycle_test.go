@@ -52,7 +52,7 @@ type lockerInspector interface {
 	locker.Inspector
 }
 
-const attemptTimeout = 5 * time.Second
+const attemptTimeout = time.Minute
 
 // strategies are by the name of their package, also the user's name in the rule.
 var strategies = map[string]strategy{
