@@ -106,14 +106,16 @@ func TestLockAllAtOnce(t *testing.T) {
 func TestWrapLeaseBesideATimer(t *testing.T) {
 	t.Parallel()
 	var lock *locker.Lock
-	over := make(chan struct{})
+	made, over := make(chan struct{}), make(chan struct{})
 	ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(context.Context, locktrace.LostInfo) {
 		defer close(over)
+		<-made
 		for range 1000 {
 			_ = lock.Mode()
 		}
 	}})
 	lock = locker.NewLock(ctx, lease.HoldInfo{Name: "a", Token: secret, Deadline: time.Now().Add(time.Millisecond)}, &fakeLease{})
+	close(made)
 	lock.AfterDone(func(error) {})
 	for !check.Closed(over) {
 		lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return l })

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -58,13 +60,15 @@ func Example_tries() {
 
 // MaxWait bounds the wait of one request. Like ctx it does not bound the hold.
 func Example_maxWait() {
-	server := lockertest.New()
-	locks := locker.Chain(server, locker.Must(retry.New(retry.Config{})))
+	synctest.Test(new(testing.T), func(*testing.T) { // in fake time
+		server := lockertest.New()
+		locks := locker.Chain(server, locker.Must(retry.New(retry.Config{})))
 
-	server.Hold(locker.Request{Name: "report"})
-	_, err := locks.Acquire(context.Background(), locker.Request{Name: "report", MaxWait: 50 * time.Millisecond})
+		server.Hold(locker.Request{Name: "report"})
+		_, err := locks.Acquire(context.Background(), locker.Request{Name: "report", MaxWait: 2 * time.Second})
 
-	fmt.Println(errors.Is(err, locker.ErrMaxWait), errors.Is(err, locker.ErrNotAcquired))
+		fmt.Println(errors.Is(err, locker.ErrMaxWait), errors.Is(err, locker.ErrNotAcquired))
+	})
 	// Output: true true
 }
 
