@@ -131,7 +131,7 @@ func settle(ctx context.Context, nodes []*node) error {
 		return err
 	}
 	req := locker.Request{
-		Name: "settlement", Owner: "night", TTL: 10 * time.Second, MaxWait: 5 * time.Second, Fenced: true,
+		Name: "settlement", Owner: "night", TTL: 30 * time.Second, MaxWait: time.Minute, Fenced: true,
 	}
 
 	night, err := waiting.Acquire(ctx, req)

@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
@@ -19,9 +23,22 @@ no quorum is left: <nil>
 an outage, not a refusal: true
 `
 
+func TestSettle(t *testing.T) { //nolint:paralleltest // it replaces standard output
+	program.PrintsInFakeTime(t, want, func(t *testing.T) {
+		var nodes []*node
+		for range 5 {
+			server := clients.NewMemory(t)
+			l := locker.Must(single.New(clients.OpenMemory(t, server), single.Config{}))
+			nodes = append(nodes, &node{locker: l, stop: func() error { server.Close(); return nil }})
+		}
+		check.OK(t, settle(t.Context(), nodes))
+	})
+}
+
+// What the program prints depends on times, so TestSettle checks that.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
-	program.Prints(t, want)
+	program.MustRun(t)
 }
 
 func TestWrongUse(t *testing.T) {

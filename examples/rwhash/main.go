@@ -128,7 +128,7 @@ func wait(ctx context.Context, l locker.Locker, who string) (<-chan *locker.Lock
 
 // try acquires the lock, and prints how it went. It returns nil if the lock was refused.
 func try(ctx context.Context, l locker.Locker, who string, mode locker.Mode) (*locker.Lock, error) {
-	lock, err := l.Acquire(ctx, locker.Request{Name: "catalogue", Owner: who, Mode: mode, TTL: 10 * time.Second})
+	lock, err := l.Acquire(ctx, locker.Request{Name: "catalogue", Owner: who, Mode: mode, TTL: 30 * time.Second})
 	switch {
 	case err == nil:
 		fmt.Println(who, "holds,", mode)

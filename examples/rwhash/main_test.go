@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
@@ -18,9 +22,17 @@ import goes on, shared
 page one holds, shared
 `
 
+func TestPublish(t *testing.T) { //nolint:paralleltest // it replaces standard output
+	program.PrintsInFakeTime(t, want, func(t *testing.T) {
+		l := locker.Must(rwhash.New(clients.OpenMemory(t, clients.NewMemory(t)), rwhash.Config{}))
+		check.OK(t, publish(t.Context(), l))
+	})
+}
+
+// What the program prints depends on times, so TestPublish checks that.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
-	program.Prints(t, want)
+	program.MustRun(t)
 }
 
 func TestWrongUse(t *testing.T) {

@@ -1,11 +1,11 @@
-//realtime:ok the hold of the example ends by MaxHold, before the first renewal
-
 package watchdog_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -32,13 +32,14 @@ func Example() {
 // MaxHold ends a hold without progress: its lease is not renewed any more, and the Lock reports the
 // reason.
 func Example_maxHold() {
-	locks := locker.Chain(lockertest.New(), locker.Must(watchdog.New(watchdog.Config{MaxHold: 200 * time.Millisecond})))
+	synctest.Test(new(testing.T), func(*testing.T) { // in fake time
+		locks := locker.Chain(lockertest.New(), locker.Must(watchdog.New(watchdog.Config{MaxHold: time.Hour})))
 
-	req := locker.Request{Name: "report", TTL: 1500 * time.Millisecond}
-	err := locker.Do(context.Background(), locks, req, func(ctx context.Context, _ *locker.Lock) error {
-		<-ctx.Done() // the work hangs
-		return nil
+		err := locker.Do(context.Background(), locks, locker.Request{Name: "report"}, func(ctx context.Context, _ *locker.Lock) error {
+			<-ctx.Done() // the work hangs
+			return nil
+		})
+		fmt.Println(errors.Is(err, locker.ErrLost), errors.Is(err, watchdog.ErrMaxHold))
 	})
-	fmt.Println(errors.Is(err, locker.ErrLost), errors.Is(err, watchdog.ErrMaxHold))
 	// Output: true true
 }

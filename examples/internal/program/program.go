@@ -9,11 +9,15 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 const (
@@ -69,6 +73,21 @@ func MustRun(t *testing.T, args ...string) string {
 func Prints(t *testing.T, want string) {
 	t.Helper()
 	if out := MustRun(t); out != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out, want)
+	}
+}
+
+// PrintsInFakeTime runs f in a bubble of testing/synctest, and expects it to print want. No test that
+// prints may run beside it.
+func PrintsInFakeTime(t *testing.T, want string, f func(t *testing.T)) {
+	t.Helper()
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	file := locker.Must(os.Create(filepath.Join(t.TempDir(), "out")))
+	defer file.Close()
+	os.Stdout = file
+	synctest.Test(t, f)
+	if out, err := os.ReadFile(file.Name()); err != nil || string(out) != want {
 		t.Errorf("it printed\n%s\nwant\n%s", out, want)
 	}
 }
