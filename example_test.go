@@ -29,7 +29,7 @@ func Example() {
 	defer drv.Close()
 	l := locker.Must(holdfast.New(drv, holdfast.Config{}))
 
-	req := locker.Request{Name: "invoice:42", TTL: 30 * time.Second, MaxWait: 5 * time.Second}
+	req := locker.Request{Name: "invoice:42", TTL: 30 * time.Second, MaxWait: time.Minute}
 	err := locker.Do(context.Background(), l, req, func(ctx context.Context, lock *locker.Lock) error {
 		fmt.Println("working on", lock.Name()) // ctx ends when the lock is lost
 		return nil

@@ -175,7 +175,7 @@ func (w *worker) work(ctx context.Context, rounds int) error {
 	for round := range rounds {
 		began := time.Now()
 		req := locker.Request{
-			Name: lockName, TTL: 10 * time.Second, Fenced: true, Owner: w.name, Note: fmt.Sprintf("round %d", round+1),
+			Name: lockName, TTL: 30 * time.Second, Fenced: true, Owner: w.name, Note: fmt.Sprintf("round %d", round+1),
 		}
 		err := locker.Do(w.traced(ctx), w.locker, req, func(ctx context.Context, lock *locker.Lock) error {
 			w.log.waited(w.name, lock.Fence(), time.Since(began))

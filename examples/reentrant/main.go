@@ -78,7 +78,7 @@ func run(ctx context.Context, url string) error {
 	return b.transfer(ctx)
 }
 
-var account = locker.Request{Name: "example:account", TTL: 10 * time.Second}
+var account = locker.Request{Name: "example:account", TTL: 30 * time.Second}
 
 // bank books. Each of its methods takes its own locks, and may call the others.
 type bank struct {

@@ -75,7 +75,7 @@ func run(ctx context.Context, url string) error {
 }
 
 func report(ctx context.Context, one, two locker.Locker) error {
-	req := locker.Request{Name: "report", TTL: 10 * time.Second, Fenced: true}
+	req := locker.Request{Name: "report", TTL: 30 * time.Second, Fenced: true}
 
 	req.Owner, req.Note = "instance one", "makes the report"
 	first, err := one.Acquire(ctx, req)

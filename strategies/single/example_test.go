@@ -1,5 +1,3 @@
-//realtime:ok the lease of the example is as long as its text says
-
 package single_test
 
 import (
@@ -29,7 +27,7 @@ func Example() {
 
 	ctx := context.Background()
 	l := locker.Must(single.New(drv, single.Config{}))
-	lock, err := l.Acquire(ctx, locker.Request{Name: "report:42", TTL: 10 * time.Second, Owner: "worker-1", Note: "nightly"})
+	lock, err := l.Acquire(ctx, locker.Request{Name: "report:42", TTL: 30 * time.Second, Owner: "worker-1", Note: "nightly"})
 	if err != nil {
 		panic(err)
 	}
