@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	patience  = time.Second      // how long a request waits for an answer of the lock server
 	usualWork = 5 * time.Second  // how long the work takes as a rule
 	outage    = 10 * time.Second // nobody knows how long an outage lasts; ask again at this pace
 )
 
-// charge returns a handler that charges an invoice, one request at a time.
-func charge(l locker.Locker, work func(ctx context.Context, invoice string) error) http.HandlerFunc {
+// charge returns a handler that charges an invoice, one request at a time. patience is how long a
+// request waits for an answer of the lock server.
+func charge(l locker.Locker, patience time.Duration, work func(ctx context.Context, invoice string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		invoice := r.PathValue("id")
 		// NoWait: another holder is answered at once. MaxWait: so is, soon, a server that is silent.
@@ -100,7 +100,7 @@ func Example_http() {
 	b := connect()
 	defer b.close()
 	l := locker.Must(holdfast.New(b.driver, holdfast.Config{}))
-	handler := charge(l, func(context.Context, string) error { return nil })
+	handler := charge(l, 10*time.Second, func(context.Context, string) error { return nil })
 
 	fmt.Println("free:", post(handler))
 	other := locker.Must(l.Acquire(context.Background(), locker.Request{Name: "invoice:42"}))
@@ -124,6 +124,7 @@ func TestHTTP(t *testing.T) {
 			locks.Hold(req)
 		}
 	}
+	const patience = time.Second
 	done := func(context.Context, string) error { return nil }
 	type test struct {
 		given func(*testing.T, *lockertest.Locker)
@@ -154,7 +155,7 @@ func TestHTTP(t *testing.T) {
 			tt.given(t, locks)
 		}
 		began := time.Now()
-		check.Equal(t, "the answer", post(charge(locker.Must(holdfast.Wrap(locks, holdfast.Config{})), work)), tt.want)
+		check.Equal(t, "the answer", post(charge(locker.Must(holdfast.Wrap(locks, holdfast.Config{})), patience, work)), tt.want)
 		check.Took(t, "the answer", began, tt.after)
 		locks.SetOutage(lockertest.NoOutage)
 	})

@@ -1,5 +1,3 @@
-//realtime:ok what it waits for takes milliseconds
-
 package recipes_test
 
 import (
@@ -22,7 +20,7 @@ func Example_leader() {
 		leads, stopped = make(chan int64), make(chan error)
 		go func() {
 			stopped <- leader.Run(ctx, l, leader.Config{
-				Name: "leader", TTL: 15 * time.Second, Note: candidate,
+				Name: "leader", TTL: 30 * time.Second, Note: candidate,
 				Lead: func(ctx context.Context, term int64) error {
 					leads <- term // each term has a higher number
 					<-ctx.Done()  // the work goes here; it stops soon after ctx ends

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
@@ -52,7 +53,7 @@ func holdfastLibrary(t *testing.T, client *redis.Client) library {
 	t.Helper()
 	drv := locker.Must(goredis.New(client))
 	t.Cleanup(func() { _ = drv.Close() })
-	l := locker.Must(single.New(drv, single.Config{TTL: expiry}))
+	l := locker.Must(single.New(drv, single.Config{TTL: expiry, AttemptTimeout: time.Minute}))
 	return func(ctx context.Context, key string) (held, error) {
 		lock, err := l.Acquire(ctx, locker.Request{Name: key, NoWait: true})
 		return held{

@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-const expiry = 30 * time.Second // of every lock here, in the old version and in the new one
+const expiry = time.Hour // of every lock here, in the old version and in the new one
 
 // process is an instance of a service: it works on an invoice under its lock. The work is stopped
 // with ctx, and in the new version when the lock is lost, too.
@@ -72,7 +72,6 @@ func withRedsync(_ *testing.T, clients []*redis.Client) process {
 // withHoldfast is the new version of both: the prefix and the name make the same key.
 func withHoldfast(t *testing.T, clients []*redis.Client) process {
 	t.Helper()
-	//realtime:ok it is refused, sooner or later
 	cfg := single.Config{Prefix: "lock:", TTL: expiry}
 	nodes := make([]locker.Locker, len(clients))
 	for i, client := range clients {
@@ -82,7 +81,6 @@ func withHoldfast(t *testing.T, clients []*redis.Client) process {
 	}
 	strategy := nodes[0]
 	if len(nodes) > 1 {
-		//realtime:ok it is refused, sooner or later
 		strategy = locker.Must(redlock.New(nodes, redlock.Config{TTL: expiry}))
 	}
 	l := locker.Must(holdfast.Wrap(strategy, holdfast.Config{}))
