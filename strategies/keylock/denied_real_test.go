@@ -29,14 +29,24 @@ var ours = []struct {
 	mode locker.Mode
 	new  opener
 }{
-	{"single", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) }},
-	{"reentrant", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) }},
-	{"writer", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) }},
-	{"reader", locker.Shared, func(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) }},
-	{"semaphore", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) {
-		return semaphore.New(d, semaphore.Config{Permits: 3})
+	{"single", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) {
+		return single.New(d, single.Config{AttemptTimeout: time.Minute})
 	}},
-	{"redisson", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return redisson.New(d, redisson.Config{}) }},
+	{"reentrant", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) {
+		return reentrant.New(d, reentrant.Config{AttemptTimeout: time.Minute})
+	}},
+	{"writer", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) {
+		return rwhash.New(d, rwhash.Config{AttemptTimeout: time.Minute})
+	}},
+	{"reader", locker.Shared, func(d driver.Driver) (locker.Locker, error) {
+		return rwhash.New(d, rwhash.Config{AttemptTimeout: time.Minute})
+	}},
+	{"semaphore", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) {
+		return semaphore.New(d, semaphore.Config{Permits: 3, AttemptTimeout: time.Minute})
+	}},
+	{"redisson", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) {
+		return redisson.New(d, redisson.Config{AttemptTimeout: time.Minute})
+	}},
 }
 
 // On a server out of memory, holders renew, convert, release, and undo a resume.
@@ -134,7 +144,7 @@ func TestQueueThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
 	for _, command := range []string{"zadd", "zrank", "pexpire"} {
-		l := locker.Must(single.New(without(t, server, command), single.Config{}))
+		l := locker.Must(single.New(without(t, server, command), single.Config{AttemptTimeout: time.Minute}))
 		req := locker.Request{Name: command, TTL: time.Minute}
 		held := locker.Must(l.Acquire(t.Context(), req))
 		ctx := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-time.Second)})

@@ -32,7 +32,7 @@ func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) {
 				link.Hold()
 				granted := make(chan error, 1)
 				go func() {
-					_, err := l.Acquire(t.Context(), locker.Request{Name: name})
+					_, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Hour})
 					granted <- err
 				}()
 				if replicas > 0 {

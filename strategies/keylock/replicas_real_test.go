@@ -26,7 +26,7 @@ func TestEachRenewalWrites(t *testing.T) {
 		return n
 	}
 	for _, s := range strategies {
-		lock, err := locker.Must(s.new(drv, settings{})).Acquire(t.Context(), locker.Request{Name: s.name, TTL: time.Minute})
+		lock, err := locker.Must(s.new(drv, settings{attempt: time.Minute})).Acquire(t.Context(), locker.Request{Name: s.name, TTL: time.Minute})
 		wantNone(t, err)
 		before := offset()
 		wantNone(t, lock.Renew(t.Context(), 3*time.Millisecond))

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -27,7 +28,7 @@ func TestWakeUpsStayAtTheNode(t *testing.T) {
 		for range 2 {
 			drv := locker.Must(client.Dial(t, target))
 			t.Cleanup(func() { _ = drv.Close() })
-			lockers = append(lockers, locker.Must(retry.New(retry.Config{}))(locker.Must(single.New(drv, single.Config{}))))
+			lockers = append(lockers, locker.Must(retry.New(retry.Config{}))(locker.Must(single.New(drv, single.Config{TTL: time.Hour, AttemptTimeout: time.Minute}))))
 		}
 		const handOvers = 20
 		name := "bus:" + client.Name

@@ -38,7 +38,7 @@ func newDriver(ctx context.Context, t *testing.T, d database.Driver, l locker.Lo
 	t.Helper()
 	req.Name = name
 	if req.MaxWait == 0 {
-		req.MaxWait = upstream.DefaultLockTimeout - time.Second
+		req.MaxWait = time.Minute
 	}
 	adapter := locker.Must(migrate.New(ctx, d, l, req))
 	return adapter
@@ -84,7 +84,7 @@ func TestUpWhileLocked(t *testing.T) {
 	s, shared := adaptertest.Start(t), newTable()
 	holder := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
 	check.Must(t, holder.Lock())
-	req := locker.Request{NoWait: true, MaxWait: 10 * time.Second}
+	req := locker.Request{NoWait: true, MaxWait: time.Minute}
 	m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}, single.Config{}), req))
 	check.Error(t, "Up", m.Up(), database.ErrLocked, locker.ErrNotAcquired)
 	shared.want(t, database.NilVersion)
@@ -180,6 +180,7 @@ func newMigrate(t *testing.T, d database.Driver) *upstream.Migrate {
 	}, ".")
 	check.Must(t, err)
 	m := locker.Must(upstream.NewWithInstance("iofs", source, "table", d))
+	m.LockTimeout = time.Hour
 	t.Cleanup(func() { _, _ = m.Close() })
 	return m
 }

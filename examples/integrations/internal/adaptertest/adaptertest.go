@@ -3,6 +3,7 @@
 package adaptertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -35,7 +36,8 @@ func Start(t *testing.T) *Server {
 	return &Server{redistest.Start(t, redistest.Options{}), t}
 }
 
-// Process returns a Locker with a client and connections of its own, as another process has.
+// Process returns a Locker with a client and connections of its own, as another process has. A busy
+// server has a minute for each answer, if of does not say else.
 func (s *Server) Process(cfg holdfast.Config, of single.Config) locker.Locker {
 	s.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: true})
@@ -45,6 +47,7 @@ func (s *Server) Process(cfg holdfast.Config, of single.Config) locker.Locker {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = drv.Close() })
+	of.AttemptTimeout = cmp.Or(of.AttemptTimeout, time.Minute)
 	strategy, err := single.New(drv, of)
 	if err != nil {
 		s.t.Fatal(err)
@@ -145,7 +148,7 @@ func exclusion(t *testing.T, s *Server, _ string, open Open) {
 func maxWait(t *testing.T, s *Server, _ string, open Open) {
 	effort.NeedFull(t)
 	holder := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
-	other := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{MaxWait: 10 * time.Second})
+	other := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{MaxWait: time.Minute})
 	must(t, "Lock", holder.Lock())
 	want(t, "Lock of another process", other.Lock(), locker.ErrNotAcquired)
 	must(t, "Unlock", holder.Unlock())
