@@ -105,7 +105,7 @@ func newJob(t *testing.T, name string) (Job, *Sections) {
 	t.Helper()
 	job := Job{
 		Contender: name, Goroutines: 4, Names: 1,
-		RunIn: 5 * time.Millisecond, For: 50 * time.Millisecond, Grace: 10 * time.Second,
+		RunIn: 5 * time.Millisecond, For: 50 * time.Millisecond, Grace: time.Minute,
 		Sections: filepath.Join(t.TempDir(), "sections"),
 	}
 	sections := locker.Must(CreateSections(job.Sections, 1))
