@@ -181,7 +181,7 @@ func askSentinels(ctx context.Context, cred credentials) (master string, found [
 	for _, addr := range cred.addrs {
 		c := redis.NewSentinelClient(&redis.Options{
 			Addr: addr, Password: cred.sentinelPassword, TLSConfig: cred.tlsConfig,
-			DialTimeout: dialTimeout, ContextTimeoutEnabled: true, MaxRetries: -1,
+			DialTimeout: dialTimeout, ReadTimeout: readTimeout, ContextTimeoutEnabled: true, MaxRetries: -1,
 		})
 		one, oneErr := c.Master(ctx, cred.master).Result()
 		_ = c.Close()

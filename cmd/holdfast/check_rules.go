@@ -241,11 +241,10 @@ func (s *facts) pubsub() finding {
 // latency checks the round trip: the default TTL should be at least a hundred of them
 // (docs/choosing.md).
 func (s *facts) latency() finding {
-	most := locker.DefaultTTL / 100
 	switch {
 	case s.roundTrip == 0:
 		return unknown("latency", "the round trip could not be measured: %v", s.clockErr)
-	case s.roundTrip > most:
+	case s.roundTrip > slowRoundTrip:
 		return warning("latency", fmt.Sprintf("Use a --ttl of at least %s, or a server that is nearer.", (100*s.roundTrip).Round(time.Second)),
 			"a round trip takes %s: the default TTL of %s is less than a hundred of them", rounded(s.roundTrip), locker.DefaultTTL)
 	default:

@@ -202,21 +202,21 @@ func (c connection) strategy(name string, permits int, prefix string) (locker.Lo
 	if len(nodes) == 1 {
 		return nodes[0], nil
 	}
-	return redlock.New(nodes, redlock.Config{})
+	return redlock.New(nodes, redlock.Config{AttemptTimeout: attemptTimeout})
 }
 
 func newStrategy(drv driver.Driver, name string, permits int, prefix string) (locker.Locker, error) {
 	switch name {
 	case "single":
-		return single.New(drv, single.Config{Prefix: prefix})
+		return single.New(drv, single.Config{AttemptTimeout: attemptTimeout, Prefix: prefix})
 	case "reentrant":
-		return reentrant.New(drv, reentrant.Config{Prefix: prefix})
+		return reentrant.New(drv, reentrant.Config{AttemptTimeout: attemptTimeout, Prefix: prefix})
 	case "rwhash":
-		return rwhash.New(drv, rwhash.Config{Prefix: prefix})
+		return rwhash.New(drv, rwhash.Config{AttemptTimeout: attemptTimeout, Prefix: prefix})
 	case "redisson":
-		return redisson.New(drv, redisson.Config{Prefix: prefix})
+		return redisson.New(drv, redisson.Config{AttemptTimeout: attemptTimeout, Prefix: prefix})
 	case "semaphore":
-		return semaphore.New(drv, semaphore.Config{Prefix: prefix, Permits: permits})
+		return semaphore.New(drv, semaphore.Config{AttemptTimeout: attemptTimeout, Prefix: prefix, Permits: permits})
 	default:
 		return nil, fmt.Errorf("strategy %q: %w", name, errors.ErrUnsupported)
 	}

@@ -12,18 +12,18 @@ func newGoredis(cred credentials) redis.UniversalClient {
 	case cluster:
 		return redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: cred.addrs, Username: cred.user, Password: cred.password, TLSConfig: cred.tlsConfig,
-			DialTimeout: dialTimeout, ContextTimeoutEnabled: true,
+			DialTimeout: dialTimeout, ReadTimeout: readTimeout, ContextTimeoutEnabled: true,
 		})
 	case sentinel:
 		return redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: cred.master, SentinelAddrs: cred.addrs, SentinelPassword: cred.sentinelPassword,
 			Username: cred.user, Password: cred.password, DB: cred.db, TLSConfig: cred.tlsConfig,
-			DialTimeout: dialTimeout, ContextTimeoutEnabled: true,
+			DialTimeout: dialTimeout, ReadTimeout: readTimeout, ContextTimeoutEnabled: true,
 		})
 	default:
 		return redis.NewClient(&redis.Options{
 			Network: cred.network, Addr: cred.addrs[0], Username: cred.user, Password: cred.password, DB: cred.db, TLSConfig: cred.tlsConfig,
-			DialTimeout: dialTimeout, ContextTimeoutEnabled: true,
+			DialTimeout: dialTimeout, ReadTimeout: readTimeout, ContextTimeoutEnabled: true,
 		})
 	}
 }

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 		_ = os.Unsetenv(asProgram) // its own commands are not programs of ours
 		if asProgram+"="+program != withItsLimits {
 			answerTimeout, connectTimeout, dialTimeout, completeTimeout = patience, patience, patience, patience
-			probeTimeout = patience
+			probeTimeout, attemptTimeout, readTimeout, closeTimeout = patience, patience, patience, patience
+			slowRoundTrip = patience
 		}
 		main()
 		return
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(redistest.CloseAfter(m, shared))
 }
 
-// patience bounds each program of the tests, and its waits for a server.
+// patience bounds the waits of a program for a server.
 const patience = 5 * time.Minute
 
 type program struct {
@@ -56,7 +57,12 @@ type program struct {
 
 func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	end, ok := t.Deadline()
+	if !ok {
+		end = time.Now().Add(time.Hour)
+	}
+	// A program that hangs is killed in time for its test to report it.
+	ctx, cancel := context.WithDeadline(context.Background(), end.Add(-10*time.Second))
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
