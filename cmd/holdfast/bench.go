@@ -113,7 +113,7 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 		{fmt.Sprintf("%d goroutines", f.goroutines), func(ctx context.Context) (measurement, error) { return b.free(ctx, f.goroutines) }},
 		{"hand-over", b.handOver},
 	} {
-		_ = progress.above(func() error { title = phase.title; return nil })
+		progress.change(func() { title = phase.title })
 		m, err := phase.run(ctx)
 		if err != nil {
 			return runError(ctx, err)
@@ -174,7 +174,7 @@ func (b *bench) free(ctx context.Context, n int) (measurement, error) {
 	for _, req := range reqs {
 		wg.Go(func() {
 			var took []time.Duration
-			for time.Now().Before(end) {
+			for len(took) == 0 || time.Now().Before(end) {
 				at := time.Now()
 				lock, err := b.clients[0].Acquire(ctx, req)
 				if err == nil {
@@ -221,7 +221,7 @@ func (b *bench) handOver(ctx context.Context) (measurement, error) {
 	var took []time.Duration
 	polls := 0
 	begin := time.Now()
-	for turn := 1; time.Since(begin) < b.part; turn++ {
+	for turn := 1; turn == 1 || time.Since(begin) < b.part; turn++ {
 		w := startWaiter(ctx, waiters[turn%2], req)
 		if _, err := w.awaitSubscription(time.Second); err != nil {
 			return measurement{}, errors.Join(err, release(lock))

@@ -91,6 +91,16 @@ func (l *statusLine) above(do func() error) error {
 	return do()
 }
 
+// change calls do to change the text, and shows it.
+func (l *statusLine) change(do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	do()
+	if l.atTerminal() {
+		l.draw()
+	}
+}
+
 // stop removes the line and ends the drawing.
 func (l *statusLine) stop() {
 	close(l.done)

@@ -17,10 +17,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// terminal is a terminal and the output of a session on it.
+// terminal is a terminal and the output of a session on it. ended is closed when its programs have
+// ended.
 type terminal struct {
 	*os.File
-	out *check.Buffer
+	out   *check.Buffer
+	ended chan struct{}
 }
 
 // noTerminal skips a test without a terminal, and fails it in CI.
@@ -67,9 +69,9 @@ func atTerminalOf(t *testing.T, s *redistest.Server, width uint16, program strin
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	check.Must(t, cmd.Start())
-	term, read := &terminal{master, new(check.Buffer)}, make(chan struct{})
+	term := &terminal{master, new(check.Buffer), make(chan struct{})}
 	go func() {
-		defer close(read)
+		defer close(term.ended)
 		for part := make([]byte, 4096); ; {
 			n, err := master.Read(part)
 			_, _ = term.out.Write(part[:n])
@@ -82,7 +84,7 @@ func atTerminalOf(t *testing.T, s *redistest.Server, width uint16, program strin
 		_ = cmd.Process.Kill() // the kernel hangs the others up
 		_ = cmd.Wait()
 		_ = master.Close()
-		<-read
+		<-term.ended
 		if t.Failed() {
 			t.Logf("the terminal shows %q", term.out)
 		}
@@ -95,7 +97,7 @@ func atShell(t *testing.T, s *redistest.Server, name string) (term *terminal, ru
 	t.Helper()
 	term = atTerminal(t, s, locker.Must(exec.LookPath("sh")), "-i")
 	term.send(t, "unset "+asProgram+"\n", "", 0)
-	return term, fmt.Sprintf("%s=1 '%s' run %s -- sh -c ", asProgram, os.Args[0], name)
+	return term, fmt.Sprintf("%s=1 '%s' run %s --ttl 1h -- sh -c ", asProgram, os.Args[0], name)
 }
 
 // send types a text, and waits until the terminal has shown show n times in all.
@@ -239,11 +241,14 @@ func TestCheckWraps(t *testing.T) {
 func TestBenchProgress(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	term := atTerminal(t, s, "", "bench", "--seconds", "3")
-	term.send(t, "", "#.", 1)
+	term := atTerminal(t, s, "", "bench", "--seconds", "1")
 	term.send(t, "", "] hand-over", 1)
+	check.Eventually(t, "it ends", func() bool { return check.Closed(term.ended) })
+	term = atTerminal(t, s, "", "bench", "--seconds", "200")
+	term.send(t, "", "#.", 1)
 	term.send(t, "\x03", "^C", 1)
-	check.Eventually(t, "its keys are gone", func() bool { return s.MustCommand(t, "DBSIZE") == int64(0) })
+	check.Eventually(t, "Ctrl-C ends it", func() bool { return check.Closed(term.ended) })
+	empty(t, s)
 }
 
 // At a terminal, ls prints a table, and top draws it again and again until Ctrl-C, the lock with most
