@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -33,6 +34,22 @@ func TestAcquireUnreachable(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 		check.Equal(t, "status", operationStatus(err), statusUnreachable)
+	})
+}
+
+// An acquire of a lock that is held waits for MaxWait in all.
+func TestAcquireHeldForLong(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		held := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) {
+			time.Sleep(400 * time.Millisecond)
+			return nil, &locker.ContentionError{}
+		})
+		l := locker.Must(holdfast.Wrap(held, holdfast.Config{}))
+		begun, shown := time.Now(), 0
+		_, err := acquire(t.Context(), l, locker.Request{Name: "a", MaxWait: 2 * time.Second}, time.Minute, func(error) { shown++ })
+		check.Is(t, err, locker.ErrNotAcquired, locker.ErrMaxWait)
+		check.Took(t, "acquire", begun, 2*time.Second)
+		check.Equal(t, "calls of onHeld", shown, 1)
 	})
 }
 

@@ -36,7 +36,7 @@ func TestRunStatus(t *testing.T) {
 		{name: "success", args: []string{"status:1", "--", "true"}},
 		{name: "own status", args: []string{"status:2", "--", "sh", "-c", "exit 7"}, want: 7},
 		{name: "own signal", args: []string{"status:3", "--", "sh", "-c", "kill -KILL $$"}, want: 128 + 9},
-		{name: "flags before the name", args: []string{"--ttl", "5s", "status:4", "--", "true"}},
+		{name: "flags before the name", args: []string{"--ttl", "1m", "status:4", "--", "true"}},
 		{name: "flags of the command", args: []string{"status:5", "--", "sh", "-c", `test "$1" = --ttl`, "sh", "--ttl"}},
 		{name: "dash before the name", args: []string{"--no-wait", "--", "-status", "--", "true"}},
 		{name: "dash before the name, no second dashes", args: []string{"--", "-status", "true"}, want: 64, says: "--"},
@@ -44,13 +44,13 @@ func TestRunStatus(t *testing.T) {
 		{name: "dash before the name, flags behind", args: []string{"--", "-status", "--no-wait", "--", "true"}, want: 64, says: "--"},
 		{name: "held", args: []string{"status:held", "--no-wait", "--", "true"}, want: 75, says: "held by another"},
 		{name: "held, with a bound", args: []string{"status:held", "--no-wait", "--max-wait", "1m", "--", "true"}, want: 75, says: "held by another"},
-		{name: "held for long", args: []string{"status:held", "--max-wait", "2s", "--", "true"}, want: 75, says: "MaxWait passed"},
 		{name: "held, with its own status", args: []string{"status:held", "--no-wait", "--held-status", "0", "--", "true"}},
 		{name: "no status", args: []string{"a", "--held-status", "256", "--", "true"}, want: 64, says: "--held-status"},
 		{name: "another type", args: []string{"status:hash", "--", "true"}, want: 70, says: "of another type"},
 		{name: "not found", args: []string{"status:6", "--", "no-such-program"}, want: 127, says: "not found"},
 		{name: "not a program", args: []string{"status:7", "--", plain}, want: 126, says: "permission denied"},
 		{name: "no server", env: at("127.0.0.1:1"), args: []string{"a", "--connect-timeout", "1s", "--", "true"}, want: 69, says: "no answer from 127.0.0.1:1"},
+		{name: "no server for long", env: at("127.0.0.1:1"), args: []string{"a", "--max-wait", "1s", "--", "true"}, want: 69, says: "no answer from 127.0.0.1:1"},
 		{name: "no password", env: at(locked.Addr()), args: []string{"a", "--", "true"}, want: 77, says: "login refused"},
 		{name: "no password, and a command of many words", env: at(locked.Addr()), args: []string{"a", "--fenced", "--", "true"}, want: 77, says: "login refused"},
 		{name: "wrong password", env: at(":guess@" + locked.Addr()), args: []string{"a", "--", "true"}, want: 77, says: "WRONGPASS"},
@@ -190,7 +190,7 @@ func TestRunLost(t *testing.T) {
 		says, out    string
 		deleted      bool // its holder learns of it at the release
 	}{
-		{"kill", `trap 'echo term; exit 4' TERM; echo ready; while :; do sleep 0.1; done`, nil, 79, "was lost", "term\n", false},
+		{"kill", `trap 'echo term; exit 4' TERM; echo ready; while :; do sleep 0.1; done`, []string{"--grace", "5m"}, 79, "was lost", "term\n", false},
 		{"stubborn", stubborn, []string{"--grace", "200ms"}, 79, "killing it", "", false},
 		{"no grace", stubborn, []string{"--grace", "0s"}, 79, "was lost", "", false},
 		{"warn", `trap 'echo term' TERM; echo ready; read x <"$FIFO"; exit 4`, []string{"--on-lost", "warn"}, 4, "the command goes on", "", false},
