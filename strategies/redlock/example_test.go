@@ -27,7 +27,7 @@ func independent(n int) (servers []*miniredis.Miniredis, nodes []locker.Locker, 
 		}
 		client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
 		drv := locker.Must(goredis.New(client))
-		servers, nodes = append(servers, server), append(nodes, locker.Must(single.New(drv, single.Config{AttemptTimeout: time.Minute})))
+		servers, nodes = append(servers, server), append(nodes, locker.Must(single.New(drv, single.Config{})))
 		stops = append(stops, func() {
 			_ = drv.Close()
 			_ = client.Close()
@@ -46,7 +46,7 @@ func Example() {
 	servers, nodes, stop := independent(3)
 	defer stop()
 	ctx := context.Background()
-	quorum := locker.Must(redlock.New(nodes, redlock.Config{Names: []string{"paris", "oslo", "rome"}, AttemptTimeout: time.Minute}))
+	quorum := locker.Must(redlock.New(nodes, redlock.Config{Names: []string{"paris", "oslo", "rome"}}))
 	l := locker.Chain(quorum, locker.Must(retry.New(retry.Config{}))) // around the quorum, not around the nodes
 	req := locker.Request{Name: "report:42", TTL: 30 * time.Second, Owner: "worker-1", Fenced: true}
 
@@ -95,7 +95,7 @@ func Example_move() {
 	defer stop()
 	ctx := context.Background()
 	before, after := nodes[0], nodes[1]
-	both := locker.Must(redlock.New(nodes, redlock.Config{Quorum: 2, AttemptTimeout: time.Minute}))
+	both := locker.Must(redlock.New(nodes, redlock.Config{Quorum: 2}))
 	req := locker.Request{Name: "report:42", TTL: 30 * time.Second}
 
 	lock, err := both.Acquire(ctx, req)

@@ -83,14 +83,13 @@ func pick[T any](e *env, quick, usual T) T {
 	return usual
 }
 
-// job is a Job of one process over one server, measured for so long; a quick one for 50 ms. A quick one
-// has more grace: a test must not take a slow machine for a contender that hangs.
+// job is a Job of one process over one server, measured for so long; a quick one for 50 ms.
 func (e *env) job(c contender.Contender, goroutines, names int, measured time.Duration) load.Job {
 	measured = pick(e, 50*time.Millisecond, measured)
 	return load.Job{
 		Contender: c.Name, Options: e.options(1),
 		Goroutines: goroutines, Names: names,
-		RunIn: measured / 5, For: measured, Grace: pick(e, time.Minute, 10*time.Second),
+		RunIn: measured / 5, For: measured, Grace: 10 * time.Second,
 	}
 }
 

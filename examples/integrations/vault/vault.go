@@ -15,7 +15,7 @@ import (
 )
 
 // valueTimeout bounds Value. Vault calls it to find the active node.
-const valueTimeout = 10 * time.Second
+const valueTimeout = 5 * time.Second
 
 // Backend is a physical.HABackend: secrets are in the wrapped backend, and the lock of the active
 // node is a Locker's. All nodes of a cluster use the same Redis.

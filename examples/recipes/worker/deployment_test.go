@@ -124,9 +124,9 @@ func TestDeployment(t *testing.T) {
 	check.Must(t, err)
 	check.OK(t, broken(manifest))
 	for _, tt := range []struct{ setting, instead, want string }{
-		{"PeriodSeconds: 50", "PeriodSeconds: 30", "the grace period is below 46s"},
-		{"-longest=30s", "-longest=40s", "the grace period is below 56s"},
-		{"seconds: 5", "seconds: 30", "the grace period is below 1m11s"},
+		{"PeriodSeconds: 45", "PeriodSeconds: 30", "the grace period is below 40s"},
+		{"-longest=30s", "-longest=40s", "the grace period is below 50s"},
+		{"seconds: 5", "seconds: 30", "the grace period is below 1m5s"},
 		{"-ttl=15s", "-ttl=5s", "loses a lock with a TTL of 5s"},
 		{"-ttl=15s", "-ttl=1m", "others wait for 1m0s"},
 		{"maxUnavailable: 0", "maxUnavailable: 1", "a rollout takes away workers"},

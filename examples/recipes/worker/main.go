@@ -29,7 +29,7 @@ import (
 
 // releaseTimeout is how long a release waits for its answer. After that it goes on in the
 // background for as long as the process lives.
-const releaseTimeout = 10 * time.Second
+const releaseTimeout = 4 * time.Second
 
 // pause is the time after a failed turn. Acquire waits through an outage, but errors that waiting
 // does not fix, such as a wrong password, fail at once.

@@ -148,7 +148,7 @@ func exclusion(t *testing.T, s *Server, _ string, open Open) {
 func maxWait(t *testing.T, s *Server, _ string, open Open) {
 	effort.NeedFull(t)
 	holder := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{})
-	other := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{MaxWait: time.Minute})
+	other := open(t.Context(), s.Process(holdfast.Config{}, single.Config{}), locker.Request{MaxWait: 10 * time.Second})
 	must(t, "Lock", holder.Lock())
 	want(t, "Lock of another process", other.Lock(), locker.ErrNotAcquired)
 	must(t, "Unlock", holder.Unlock())
