@@ -111,10 +111,13 @@ func TestAnnounceFails(t *testing.T) {
 
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 3, redistest.Options{Args: []string{"--cluster-node-timeout", "2000"}})
+	c := redistest.StartCluster(t, 3, redistest.Options{})
 	master := c.NodeForSlot(42)
 	replica, err := c.AddReplica(t.Context(), master)
 	check.Must(t, err)
+	for _, s := range append(c.Nodes(), replica) {
+		s.MustCommand(t, "CONFIG", "SET", "cluster-node-timeout", 600_000) // none is replaced on its own
+	}
 	key := keysIn(42, 1)[0]
 	master.MustCommand(t, "SET", key, "v")
 	if found, err := c.Replica(t.Context(), master); found != replica || err != nil {
@@ -133,6 +136,7 @@ func TestClusterFailover(t *testing.T) {
 	check.Must(t, c.Failover(t.Context(), replica))
 	leads(replica)
 	check.Must(t, replica.Kill())
+	master.MustCommand(t, "CLUSTER", "FAILOVER", "TAKEOVER")
 	check.Must(t, c.WaitMaster(t.Context(), master))
 	check.Equal(t, "Masters succeeds while a node is down", check.ErrOf(c.Masters(t.Context())) == nil, false)
 	check.Must(t, replica.Restart(t.Context()))

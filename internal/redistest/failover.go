@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Replica returns the replica of one of the masters.
@@ -35,7 +36,9 @@ func (c *Cluster) Failover(ctx context.Context, replica *Server) error {
 		if _, err := replica.Do(ctx, "CLUSTER", "FAILOVER"); err != nil {
 			return err
 		}
-		return c.WaitMaster(ctx, replica) // not soon: its voters did not answer, and it is to ask again
+		ctx, cancel := context.WithTimeout(ctx, 6*time.Second) // after 5 s without votes a replica gives up
+		defer cancel()
+		return c.WaitMaster(ctx, replica)
 	})
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func run(args []string, logName string) (*process, error) {
 }
 
 // patience is how long a process may take to end.
-const patience = 10 * time.Second
+const patience = 2 * time.Minute
 
 // end sends sig to the process, also if it is frozen, and waits until it is gone.
 func (p *process) end(sig os.Signal) error {
@@ -91,8 +91,8 @@ func (p *process) gone() bool {
 }
 
 const (
-	pollLimit    = time.Minute     // of a whole poll
-	attemptLimit = 2 * time.Second // of one check, since a server may be frozen
+	pollLimit    = 5 * time.Minute  // of a whole poll
+	attemptLimit = 20 * time.Second // of one check, since a server may be frozen
 )
 
 // poll calls check until it returns nil, or ctx is done, or pollLimit has passed.

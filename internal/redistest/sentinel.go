@@ -17,8 +17,9 @@ const (
 	quorum     = 2
 )
 
-// Sentinel is a master with two replicas, watched by three Sentinels. They take a master for down
-// after two seconds without an answer: one held up on a busy machine must stay the master.
+// Sentinel is a master with two replicas, watched by three Sentinels. One held up on a busy machine
+// stays the master: until KillMaster, Sentinels take a master for down after ten minutes without an
+// answer.
 type Sentinel struct {
 	servers   []*Server
 	sentinels []*Server
@@ -75,7 +76,7 @@ func LaunchSentinel(ctx context.Context, opts Options) (_ *Sentinel, err error) 
 func (s *Server) sentinelArgs(master *Server) ([]string, error) {
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "sentinel monitor %s 127.0.0.1 %d %d\n", masterName, master.port, quorum)
-	fmt.Fprintf(&conf, "sentinel down-after-milliseconds %s 2000\n", masterName)
+	fmt.Fprintf(&conf, "sentinel down-after-milliseconds %s 600000\n", masterName)
 	fmt.Fprintf(&conf, "sentinel failover-timeout %s 5000\n", masterName)
 	if password := master.Password(); password != "" {
 		fmt.Fprintf(&conf, "sentinel auth-pass %s %q\n", masterName, password)
@@ -171,13 +172,24 @@ func (s *Sentinel) masterSeenBy(ctx context.Context, w *Server) (*Server, error)
 }
 
 // KillMaster kills the master with SIGKILL and returns it; WaitMaster waits for
-// its successor.
+// its successor. From then on Sentinels take a master for down after two seconds.
 func (s *Sentinel) KillMaster(ctx context.Context) (*Server, error) {
 	m, err := s.Master(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return m, m.Kill()
+	if err := m.Kill(); err != nil {
+		return nil, err
+	}
+	for _, w := range s.sentinels {
+		if !w.Running() {
+			continue
+		}
+		if _, err := w.Do(ctx, "SENTINEL", "SET", masterName, "down-after-milliseconds", 2000); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // Failover makes the Sentinels replace the master by a replica while it runs,

@@ -43,7 +43,7 @@ func (m *SlotMove) To() *Server { return m.to }
 
 // Migrate moves some keys of the slot. It is no error if one is not there.
 func (m *SlotMove) Migrate(ctx context.Context, keys ...string) error {
-	args := []any{"MIGRATE", "127.0.0.1", m.to.Port(), "", 0, 5000, "REPLACE"}
+	args := []any{"MIGRATE", "127.0.0.1", m.to.Port(), "", 0, 60_000, "REPLACE"}
 	if password := m.from.Password(); password != "" {
 		args = append(args, "AUTH", password)
 	}
