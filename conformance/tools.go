@@ -146,7 +146,7 @@ func (t *caseT) acquireExpiring(req locker.Request) *locker.Lock {
 	drv := t.Driver()
 	lock := t.acquire(t.locker(drv), req)
 	if t.h.Can.Renews {
-		t.OK(drv.Close(), "Close of the holder's driver")
+		t.Closed(drv.Close())
 	}
 	return lock
 }
@@ -187,6 +187,13 @@ func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.Contentio
 		t.Fatalf("Acquire of %.80q, which another holds: got %v, want a *locker.ContentionError", req.Name, err)
 	}
 	t.isNot(err, locker.ErrUnknownOutcome, "contention")
+	return ce
+}
+
+// waitsFor is contended, by a waiter for the next release however late that comes.
+func (t *caseT) waitsFor(l locker.Locker, req locker.Request) (ce *locker.ContentionError) {
+	t.Helper()
+	t.Waits(req.Name, func() { ce = t.contended(l, req) })
 	return ce
 }
 

@@ -287,7 +287,7 @@ func leaverKeepsNobodyOut(t *caseT) {
 	t.connect(drv)
 	held = t.acquire(t.direct(), reader(name))
 	t.givesUp(t.waiting(t.locker(drv), retry.Config{Policy: never}), writer(name))
-	t.OK(drv.Close(), "Close")
+	t.Closed(drv.Close())
 	t.nobodyInTheWay(reader(name), "a new reader, after a writer gave up and its driver was closed")
 	t.OK(held.Release(t.Ctx), "Release")
 

@@ -148,7 +148,7 @@ func silentNodeAmongCalls(t *caseT) {
 			}
 		}).Wait)
 	}
-	t.OK(silent.Freeze(), "freeze a node")
+	t.freezeNode(silent)
 	parents := []context.Context{t.Ctx, context.Background()}
 	t.Promptly("the calls to all nodes", t.begin(len(keys), func(i int) {
 		ctx := bounded.New(parents[i/calls], 10*time.Second)
@@ -161,6 +161,13 @@ func silentNodeAmongCalls(t *caseT) {
 	t.OK(silent.Thaw(), "let the node go on")
 }
 
+// freezeNode freezes a node of the cluster, which the others do not take for dead.
+func (t *caseT) freezeNode(node *redistest.Server) {
+	t.Helper()
+	t.OK(t.Server.EveryNode(t.Ctx, "CONFIG", "SET", "cluster-node-timeout", 600_000), "CONFIG SET")
+	t.OK(node.Freeze(), "freeze a node")
+}
+
 // silentNodeDelaysNoOther freezes one node of three, makes many calls to it in each way to send,
 // and demands that calls to the others are answered soon.
 func silentNodeDelaysNoOther(t *caseT) {
@@ -171,7 +178,7 @@ func silentNodeDelaysNoOther(t *caseT) {
 			t.OK(send(t.Ctx, drv, t.keyAt(silent, at)), "%s at first", name)
 		}
 	}
-	t.OK(silent.Freeze(), "freeze a node")
+	t.freezeNode(silent)
 	ctx, cancel := context.WithCancel(t.Ctx)
 	defer cancel()
 	var calls sync.WaitGroup
