@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait of these tests.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // place is a server on a network.
 type place struct {
