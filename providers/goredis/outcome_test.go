@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -132,9 +133,10 @@ func TestPoolInUse(t *testing.T) {
 		"limit":       {func(o *redis.Options) { o.PoolSize, o.MaxActiveConns = 2, 1 }, unbounded, redis.ErrPoolExhausted},
 	}, func(t *testing.T, tt test) {
 		busy := make(chan struct{})
-		f := &fake{answer: func([]string) string { close(busy); return silence }}
+		inUse := sync.OnceFunc(func() { close(busy) })
+		f := &fake{answer: func([]string) string { inUse(); return silence }}
 		opts := f.options()
-		opts.ContextTimeoutEnabled = true
+		opts.ContextTimeoutEnabled, opts.ReadTimeout = true, -1
 		tt.set(opts)
 		drv := newDriver(t, redis.NewClient(opts))
 		occupied, cancel := context.WithCancel(t.Context())

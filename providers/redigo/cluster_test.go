@@ -2,6 +2,7 @@ package redigo_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestClusterFindsItsNodes(t *testing.T) {
 	c := nodes.Get(t)
 	drv := open(t, &redisc.Cluster{StartupNodes: c.Addrs()[:1]})
 	for i := range 12 {
-		if set, err := drv.SetNX(t.Context(), fmt.Sprint(t.Name(), i), "v", time.Minute); !set || err != nil {
+		if set, err := drv.SetNX(t.Context(), rand.Text(), "v", time.Minute); !set || err != nil {
 			t.Errorf("SetNX %d: %v, %v", i, set, err)
 		}
 	}

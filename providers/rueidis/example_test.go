@@ -1,5 +1,3 @@
-//realtime:ok nobody is there to answer
-
 package rueidis_test
 
 import (
@@ -35,10 +33,8 @@ func ExampleNew() {
 	}
 	defer drv.Close()
 
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
 	for range 2 {
-		set, err := drv.SetNX(ctx, "job", "token", 30*time.Second)
+		set, err := drv.SetNX(context.Background(), "job", "token", 30*time.Second)
 		fmt.Println(set, err)
 	}
 	// Output:

@@ -3,6 +3,7 @@ package rueidis_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -42,10 +43,17 @@ func TestLoneCallerIsNotPipelined(t *testing.T) { //nolint:paralleltest // see a
 	})
 }
 
-// pipelining counts the goroutines that write to pipelined connections.
-func pipelining() int {
-	stacks := make([]byte, 1<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "rueidis.(*pipe)._backgroundWrite(")
+// pipelining counts the goroutines of this bubble that write to pipelined connections.
+func pipelining() (n int) {
+	buffer := make([]byte, 1<<20)
+	stacks := string(buffer[:runtime.Stack(buffer, true)]) // the first is this one
+	bubble := regexp.MustCompile(`synctest bubble \d+\]`).FindString(stacks)
+	for stack := range strings.SplitSeq(stacks, "\n\n") {
+		if strings.Contains(stack, bubble) && strings.Contains(stack, "rueidis.(*pipe)._backgroundWrite(") {
+			n++
+		}
+	}
+	return n
 }
 
 // parents are those of a bounded context, cancellable or not.
