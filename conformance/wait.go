@@ -132,7 +132,7 @@ func undoIsQuiet(t *caseT) {
 		sub.count() // it may wake waiters: the lock is free
 	}
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long})
-	t.waitsFor(l, locker.Request{Name: name})
+	_ = t.waitsFor(l, locker.Request{Name: name})
 	t.OK(lock.Release(t.Ctx), "Release")
 	if n := sub.count(); n == 0 {
 		t.Errorf("a release was not published")

@@ -155,7 +155,7 @@ type wrapped struct {
 
 // Nothing is read from a client of another type. Once it is closed, one command has an unknown
 // outcome, and later ones are not sent.
-func TestNothingPrivateIsKnown(t *testing.T) {
+func TestNothingPrivateIsKnown(t *testing.T) { //nolint:tparallel // InFakeTime makes its subtests parallel
 	t.Parallel()
 	for name, kind := range privateKinds {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 	clientsEach   = 2                // of each process in each group
 	cohortOf      = 4                // of each process in a group with hand-overs
 	workerLimit   = 60 * time.Second // for a worker to end after its time
-	rest          = time.Second // for clean-up, repeated at least this often, and for a slow machine
+	rest          = time.Second      // for clean-up, repeated at least this often, and for a slow machine
 )
 
 var errNothing = errors.New("no command came that could be disturbed")
