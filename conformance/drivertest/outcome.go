@@ -356,11 +356,7 @@ func callReturnsWhileConnecting(t *caseT) {
 			},
 			context.DeadlineExceeded: func() (context.Context, func()) { return endings[context.DeadlineExceeded](t, nil) },
 		} {
-			before := 1
-			if want == context.DeadlineExceeded { //nolint:errorlint // a key of the map
-				before = 100 // an adapter may trust a connection only then
-			}
-			drv, free := t.stuckWhileConnecting(place, before)
+			drv, free := t.stuckWhileConnecting(place)
 			var calls sync.WaitGroup
 			for name, send := range ways {
 				what := fmt.Sprintf("%s, %s, %v", name, place, want)
@@ -396,9 +392,9 @@ func callReturnsWhileConnecting(t *caseT) {
 	}
 }
 
-// stuckWhileConnecting makes a driver that has lost its connections, after so many calls. The next
-// connections are stuck in a place until free is called.
-func (t *caseT) stuckWhileConnecting(place string, before int) (drv driver.Driver, free func()) {
+// stuckWhileConnecting makes a driver that has lost its connections. They were pipelined, and trusted.
+// The next ones are stuck in a place until free is called.
+func (t *caseT) stuckWhileConnecting(place string) (drv driver.Driver, free func()) {
 	p := t.Server.Proxy(t.TB)
 	t.Server.Mini.RequireAuth("secret") // for clients to wait for an answer when they connect
 	defer t.Server.Mini.RequireAuth("")
@@ -422,12 +418,13 @@ func (t *caseT) stuckWhileConnecting(place string, before int) (drv driver.Drive
 		}
 	}
 	drv = t.Dial(target)
-	for range before {
-		t.warm(drv, countScript)
-	}
+	t.warm(drv, countScript)
+	t.Promptly("calls at once", t.begin(20, func(int) { t.OK(setNX.send(t.Ctx, drv, t.Key()), "a call") }).Wait)
+	t.trusted(drv)
 	stuck.Store(true)
 	p.Freeze()
 	p.CutAll()
+	t.Pause(latency) // the client reads the end of pipelined connections, before a command does
 	return drv, free
 }
 

@@ -20,8 +20,7 @@ import (
 )
 
 // A lone caller with an uncancellable ctx never turns its connection to pipelining, which would
-// slow each of its commands by half. The test counts the client's goroutines, so no other test may
-// run meanwhile.
+// slow each of its commands by half. The test reads all stacks, so no other test may run meanwhile.
 func TestLoneCallerIsNotPipelined(t *testing.T) { //nolint:paralleltest // see above
 	clients.Bubble(t, func(t *testing.T) {
 		m, p := clients.Proxied(t)

@@ -70,7 +70,7 @@ func (n *node) at(t time.Time) time.Duration { return t.Sub(n.start) + 1 }
 // route returns the present route for commands.
 func (n *node) route(ctx context.Context) route {
 	now := time.Now()
-	c := condition{urgent: driver.Urgent(ctx), cluster: n.d.cluster, warm: n.replies.Load() >= warm}
+	c := condition{urgent: driver.Urgent(ctx), warm: n.replies.Load() >= warm && n.d.stand()}
 	if deadline, ok := ctx.Deadline(); ok {
 		c.hurried = deadline.Sub(now) < hurry
 	}

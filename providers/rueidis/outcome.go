@@ -40,9 +40,8 @@ func (d *rueidisDriver) unanswered(ctx context.Context, err error, closing bool)
 		// one may be of another former node.
 		d.closing.Store(true)
 		closed := isClosed(d.clientClosed)
-		notSent = closing && (!d.cluster || closed)
-		permanent = notSent &&
-			(closed || d.clientClosed == nil && d.client.Mode() == rueidis.ClientModeStandalone)
+		notSent = closing && (closed || d.clientClosed == nil && !d.cluster)
+		permanent = notSent && (closed || d.client.Mode() == rueidis.ClientModeStandalone)
 	}
 	if adapter.Ended(ctx) == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = &givenUpError{err}

@@ -99,6 +99,24 @@ func TestClosedFlag(t *testing.T) {
 	})
 }
 
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	for name, kind := range privateKinds {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // InFakeTime makes it parallel
+			check.InFakeTime(t, func(t *testing.T) {
+				client, _ := open(t, kind.set, func(o *rueidis.ClientOption) { o.PipelineMultiplex = 1 })
+				stand := connections(client)
+				for range 50 { // over each of the connections
+					check.OK(t, client.Do(t.Context(), client.B().Arbitrary("SET").Keys("k").Args("v").Build()).Error())
+				}
+				if known := name == "single" || name == "Sentinel"; stand() != known {
+					changed(t, "field conn or mConn, or its mux", "does not show that connections stand", client)
+				}
+			})
+		})
+	}
+}
+
 func TestHasLifetime(t *testing.T) {
 	t.Parallel()
 	check.EachInFakeTime(t, privateKinds, func(t *testing.T, kind privateKind) {

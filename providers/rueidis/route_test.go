@@ -16,13 +16,11 @@ func TestChoose(t *testing.T) {
 	}
 	check.Each(t, map[string]test{
 		"all is well":                {condition{warm: true}, direct},
-		"not warm yet":               {condition{}, detached},
-		"a cluster":                  {condition{warm: true, cluster: true}, detached},
+		"not warm":                   {condition{}, detached},
 		"in a hurry":                 {condition{warm: true, hurried: true}, detached},
 		"urgent, and all is well":    {condition{warm: true, urgent: true}, direct},
 		"a moment ago":               {condition{overdue: doubt - moment}, detached},
 		"not for long":               {condition{overdue: doubt}, spare},
-		"not for long, in a cluster": {condition{overdue: doubt, cluster: true}, spare},
 		"nearly long enough":         {condition{overdue: silence - moment}, spare},
 		"long enough":                {condition{overdue: silence}, pooled},
 		"nearly long enough, urgent": {condition{overdue: urgentSilence - moment, urgent: true}, spare},

@@ -25,6 +25,7 @@ type rueidisDriver struct {
 	info         atomic.Pointer[info]
 	closing      atomic.Bool // the last error was ErrClosing
 	clientClosed *uint32     // see closedFlag
+	stand        func() bool // see connections
 
 	mu     sync.Mutex
 	nodes  []*node
@@ -60,7 +61,7 @@ func newDriver(client rueidis.Client, single bool) (driver.Driver, error) {
 		}
 	}
 	d := &rueidisDriver{client: client, cluster: client.Mode() == rueidis.ClientModeCluster, single: single,
-		clientClosed: closedFlag(client)}
+		clientClosed: closedFlag(client), stand: connections(client)}
 	d.asks.Store(checksContext(client))
 	if d.cluster {
 		t := adapter.NewTopology(d.newNode, d.askSlots, d.Background)

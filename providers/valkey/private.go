@@ -59,6 +59,71 @@ func checksContext(client valkey.Client) bool {
 	return isOwn(reflect.Indirect(reflect.ValueOf(client)))
 }
 
+// connections returns a function that reports whether all shared connections to a client's server
+// stand: conn of singleClient, or mConn of sentinelClient, is a mux, and each of its muxwires has a
+// wire other than init. While a client connects, it does not look at ctx.
+//
+// Without these fields the function reports false, and each command takes another goroutine. So do
+// those of a cluster, and of a client with replicas or redirects (standalone).
+func connections(client valkey.Client) (stand func() bool) {
+	if master := field(client, "mConn"); master.CanAddr() && master.Type() == reflect.TypeFor[atomic.Value]() {
+		at := (*atomic.Value)(unsafe.Pointer(master.UnsafeAddr())) //nolint:gosec // it is only read
+		var latest atomic.Pointer[mux]
+		return func() bool {
+			conn := at.Load()
+			m := latest.Load()
+			if m == nil || m.conn != conn {
+				m = muxOf(conn)
+				latest.Store(m)
+			}
+			return m.stands()
+		}
+	}
+	if conn := field(client, "conn"); conn.Kind() == reflect.Interface && conn.CanAddr() {
+		return muxOf(reflect.NewAt(conn.Type(), unsafe.Pointer(conn.UnsafeAddr())).Elem().Interface()).stands //nolint:gosec // the same
+	}
+	return func() bool { return false }
+}
+
+// mux is what is known of a mux of valkey: its shared connections.
+type mux struct {
+	conn  any
+	wires []*atomic.Value // none: unknown
+	init  any             // in place of a connection that does not stand
+}
+
+// muxOf returns the mux of a conn of valkey-go.
+func muxOf(conn any) *mux {
+	m := &mux{conn: conn}
+	v := reflect.Indirect(reflect.ValueOf(conn))
+	if v.Kind() != reflect.Struct || !isOwn(v) || !v.CanAddr() {
+		return m
+	}
+	init, wires := v.FieldByName("init"), v.FieldByName("muxwires")
+	if init.Kind() != reflect.Interface || wires.Kind() != reflect.Slice || wires.Type().Elem().Kind() != reflect.Struct {
+		return m
+	}
+	m.init = reflect.NewAt(init.Type(), unsafe.Pointer(init.UnsafeAddr())).Elem().Interface() //nolint:gosec // it is only read
+	for i := range wires.Len() {
+		wire := wires.Index(i).FieldByName("wire")
+		if !wire.IsValid() || wire.Type() != reflect.TypeFor[atomic.Value]() {
+			return &mux{conn: conn}
+		}
+		m.wires = append(m.wires, (*atomic.Value)(unsafe.Pointer(wire.UnsafeAddr()))) //nolint:gosec // the same
+	}
+	return m
+}
+
+// stands reports whether all shared connections stand.
+func (m *mux) stands() bool {
+	for _, wire := range m.wires {
+		if wire.Load() == m.init {
+			return false
+		}
+	}
+	return len(m.wires) > 0
+}
+
 // field returns a field of a client of valkey-go's own types, and otherwise an invalid Value.
 func field(client valkey.Client, name string) reflect.Value {
 	v := reflect.Indirect(reflect.ValueOf(client))

@@ -22,11 +22,11 @@ const (
 )
 
 const (
-	// warm is the number of replies in a row from which all shared connections probably work.
-	warm = 64
 	// hurry is the rest of a ctx below which a command is sent detached: its caller may leave before
 	// the reply.
 	hurry = time.Second
+	// warm is the number of replies in a row after which a command may go in its caller's goroutine.
+	warm = 64
 	// doubt is how long a shared connection may be silent before a free connection of the pool is
 	// used.
 	doubt = 50 * time.Millisecond
@@ -39,8 +39,7 @@ const (
 // condition decides on the route of a command.
 type condition struct {
 	urgent  bool          // the command keeps or ends a hold
-	cluster bool          // the client may have to connect to a node for any command
-	warm    bool          // the last commands were all answered
+	warm    bool          // all shared connections stand, and the last commands were answered
 	hurried bool          // the caller's ctx ends soon
 	overdue time.Duration // for how long a shared connection of the node has been silent
 }
@@ -57,7 +56,7 @@ func choose(c condition) route {
 		return pooled
 	case c.overdue >= doubt:
 		return spare
-	case c.cluster || !c.warm || c.hurried:
+	case !c.warm || c.hurried:
 		return detached
 	default:
 		return direct

@@ -27,6 +27,7 @@ type valkeyDriver struct {
 	info         atomic.Pointer[info]
 	closing      atomic.Bool // the last error was ErrClosing
 	clientClosed *uint32     // see closedFlag
+	stand        func() bool // see connections
 
 	mu     sync.Mutex
 	nodes  []*node
@@ -62,7 +63,7 @@ func newDriver(client valkey.Client, single bool) (driver.Driver, error) {
 		}
 	}
 	d := &valkeyDriver{client: client, cluster: client.Mode() == valkey.ClientModeCluster, single: single,
-		clientClosed: closedFlag(client)}
+		clientClosed: closedFlag(client), stand: connections(client)}
 	d.asks.Store(checksContext(client))
 	if d.cluster {
 		t := adapter.NewTopology(d.newNode, d.askSlots, d.Background)
