@@ -147,7 +147,7 @@ func lastReleaseIsPublished(t *caseT) {
 	locks := []*locker.Lock{
 		t.acquire(a, t.beside(name, long)), t.acquire(b, t.beside(name, 2*long)), t.acquire(a, t.beside(name, long)),
 	}
-	_ = t.waitsFor(b, locker.Request{Name: name})
+	_ = t.contendedFor(b, locker.Request{Name: name})
 	sub := t.listenFor(name, t.wakeChannel(name))
 	for i, lock := range locks {
 		t.OK(lock.Release(t.Ctx), "Release")
@@ -415,7 +415,7 @@ func onlyDowngradeIsPublished(t *caseT) {
 	lock := t.acquire(a, writer(name))
 	sub := t.listenFor(name, t.wakeChannel(name))
 	for range 3 {
-		_ = t.waitsFor(b, reader(name))
+		_ = t.contendedFor(b, reader(name))
 		t.OK(lock.Downgrade(t.Ctx), "Downgrade")
 		if sub.count() == 0 {
 			t.Errorf("a downgrade was not published, though a reader waits")

@@ -44,11 +44,11 @@ func closeEndsWaits(t *caseT) {
 		results = append(results, t.waitAndFail(waiting, locker.Request{Name: held.Name(), TTL: long}, match))
 	}
 	began := time.Now()
-	t.Closed(t.Call("Close", drv.Close))
+	t.Close(drv)
 	for _, result := range results {
 		t.Is(t.Result(result, "a waiter whose driver was closed"), locker.ErrClosed, "a waiter whose driver was closed")
 	}
-	if t.inFakeTime() {
+	if t.InFakeTime() {
 		t.took(began, 0, "Close and what it ended")
 	}
 	t.held(held)
@@ -86,7 +86,7 @@ func closeReleasesSeveral(t *caseT) {
 		})
 	})
 	t.Event(waits, "the call waits")
-	if t.Closed(t.Call("Close", drv.Close)) {
+	if t.Close(drv) {
 		for _, name := range names[:3] {
 			t.gone(name, "after Close")
 		}
@@ -119,10 +119,11 @@ func closeUndoesQuorum(t *caseT) {
 		t.Event(trap.Hit(), "a node is asked, and the command is held back")
 	}
 	t.Eventually("the first node has granted its lock", func() bool { return t.nodeHas(0, name) })
+	began := time.Now()
 	closing := suite.Background(drivers[0].Close)
 	t.Event(drivers[0].UntilClose().Done(), "Close begins")
 	cancel()
-	if t.Closed(t.Result(closing, "Close of the first node")) && t.nodeHas(0, name) {
+	if t.CheckClose(t.Result(closing, "Close of the first node"), began) && t.nodeHas(0, name) {
 		t.Errorf("the first node has the key of a failed attempt after Close")
 	}
 	t.Is(t.Result(result, "a cancelled Acquire"), context.Canceled, "a cancelled Acquire")

@@ -227,7 +227,7 @@ func closedDriverEndsUse(t *caseT) {
 	l := t.locker(drv)
 	renews := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	releases := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
-	t.Closed(drv.Close())
+	t.Close(drv)
 	_, err := l.Acquire(t.Ctx, locker.Request{Name: t.Key()})
 	for what, err := range map[string]error{"Acquire": err, "Renew": renews.Renew(t.Ctx, 0), "Release": releases.Release(t.Ctx)} {
 		t.Is(err, locker.ErrClosed, "%s after Close", what)

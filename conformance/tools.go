@@ -24,7 +24,7 @@ const attemptTimeout = time.Second
 
 // timeouts returns the timeouts of strategies on the server of the case.
 func (t *caseT) timeouts() Timeouts {
-	if t.inFakeTime() {
+	if t.InFakeTime() {
 		return inMemory
 	}
 	return Timeouts{Attempt: t.Limit / 3, Release: t.Limit / 2}
@@ -102,7 +102,7 @@ func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
 // connect opens a connection of drv on a real server. That may take longer than an attempt may.
 func (t *caseT) connect(drv driver.Driver) {
 	t.Helper()
-	if t.inFakeTime() {
+	if t.InFakeTime() {
 		return
 	}
 	_, err := drv.SetNX(t.Ctx, t.Key(), "", time.Millisecond)
@@ -146,7 +146,7 @@ func (t *caseT) acquireExpiring(req locker.Request) *locker.Lock {
 	drv := t.Driver()
 	lock := t.acquire(t.locker(drv), req)
 	if t.h.Can.Renews {
-		t.Closed(drv.Close())
+		t.Close(drv)
 	}
 	return lock
 }
@@ -190,10 +190,10 @@ func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.Contentio
 	return ce
 }
 
-// waitsFor is contended, by a waiter for the next release however late that comes.
-func (t *caseT) waitsFor(l locker.Locker, req locker.Request) (ce *locker.ContentionError) {
+// contendedFor is contended, and the refused request waits at the server for a minute.
+func (t *caseT) contendedFor(l locker.Locker, req locker.Request) (ce *locker.ContentionError) {
 	t.Helper()
-	t.Waits(req.Name, func() { ce = t.contended(l, req) })
+	t.KeepWaiting(req.Name, func() { ce = t.contended(l, req) })
 	return ce
 }
 
@@ -232,12 +232,6 @@ func (t *caseT) isNot(err, target error, what string, args ...any) {
 	if errors.Is(err, target) {
 		t.Errorf(what+": got error %v, which must not match %q", append(args, err, target)...)
 	}
-}
-
-// inFakeTime reports whether the case runs in fake time. There no answer is slow: only after a
-// fault is a command sent again.
-func (t *caseT) inFakeTime() bool {
-	return t.Server.Target.Kind == suite.Memory || t.Server.Double != nil
 }
 
 // latency is more than a command and its reply take in memory.

@@ -94,7 +94,7 @@ func releaseIsPublished(t *caseT) {
 	a, b := t.direct(), t.direct()
 	for _, fenced := range []bool{false, true} {
 		lock := t.acquire(a, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
-		ce := t.waitsFor(b, locker.Request{Name: lock.Name()})
+		ce := t.contendedFor(b, locker.Request{Name: lock.Name()})
 		sub, err := ce.Channel.Subscribe(t.Ctx)
 		t.OK(err, "subscribe to the channel of releases")
 		defer sub.Close()
@@ -132,7 +132,7 @@ func undoIsQuiet(t *caseT) {
 		sub.count() // it may wake waiters: the lock is free
 	}
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long})
-	_ = t.waitsFor(l, locker.Request{Name: name})
+	_ = t.contendedFor(l, locker.Request{Name: name})
 	t.OK(lock.Release(t.Ctx), "Release")
 	if n := sub.count(); n == 0 {
 		t.Errorf("a release was not published")

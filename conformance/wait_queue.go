@@ -211,7 +211,7 @@ func (t *caseT) waitsUntilCancelled(l locker.Locker, req locker.Request) (cancel
 // acquire the lock at once: a waiter whose process gets no CPU for seconds loses its place.
 func (t *caseT) waitBehind(l locker.Locker, req locker.Request) <-chan *locker.Lock {
 	t.Helper()
-	if t.inFakeTime() {
+	if t.InFakeTime() {
 		return t.waitAs(l, req, subscribed)
 	}
 	entered := make(chan struct{}, 1)
@@ -246,7 +246,7 @@ func (t *caseT) nobodyInTheWay(req locker.Request, what string) {
 	t.Helper()
 	l, began := t.direct(), time.Now()
 	t.freeSoon(l, atOnce(req), what)
-	if took := time.Since(began); t.inFakeTime() && took > 20*latency {
+	if took := time.Since(began); t.InFakeTime() && took > 20*latency {
 		t.Errorf("%s: it took %v", what, took)
 	}
 }
@@ -277,7 +277,7 @@ func leaverKeepsNobodyOut(t *caseT) {
 		for _, got := range readers {
 			t.OK(t.got(got, "after a writer gave up").Release(t.Ctx), "Release")
 		}
-		if took := time.Since(began); t.inFakeTime() && took > 20*latency {
+		if took := time.Since(began); t.InFakeTime() && took > 20*latency {
 			t.Errorf("the readers that waited got in %v after the writer gave up", took)
 		}
 	}
@@ -287,7 +287,7 @@ func leaverKeepsNobodyOut(t *caseT) {
 	t.connect(drv)
 	held = t.acquire(t.direct(), reader(name))
 	t.givesUp(t.waiting(t.locker(drv), retry.Config{Policy: never}), writer(name))
-	t.Closed(drv.Close())
+	t.Close(drv)
 	t.nobodyInTheWay(reader(name), "a new reader, after a writer gave up and its driver was closed")
 	t.OK(held.Release(t.Ctx), "Release")
 
@@ -315,7 +315,7 @@ func (t *caseT) readerLeavesBesideAWriter(waiter locker.Locker, name string) {
 	began := time.Now()
 	t.OK(held.Release(t.Ctx), "Release")
 	t.OK(t.got(next, "after a reader of its process gave up").Release(t.Ctx), "Release")
-	if took := time.Since(began); t.inFakeTime() && took > 20*latency {
+	if took := time.Since(began); t.InFakeTime() && took > 20*latency {
 		t.Errorf("a writer got in %v after the release, though the reader of its process had given up", took)
 	}
 }

@@ -40,7 +40,7 @@ var closeCases = []testCase{
 func closedDriverReturnsErrClosed(t *caseT) {
 	drv := t.Driver()
 	t.warm(drv, countScript)
-	t.Closed(drv.Close())
+	t.OK(drv.Close(), "Close")
 	for _, c := range commands {
 		key := t.Key()
 		err := c.send(t.Ctx, drv, key)
@@ -60,7 +60,7 @@ func closedDriverReturnsErrClosed(t *caseT) {
 func closeEndsSubscriptions(t *caseT) {
 	drv, channel := t.Driver(), t.Key()
 	sub := t.subscribe(drv, channel)
-	t.Closed(t.Call("Close", drv.Close))
+	t.OK(t.Call("Close", drv.Close), "Close")
 	t.Eventually("nobody is subscribed", func() bool { return t.Listeners(channel) == 0 })
 	t.notClosed(sub)
 	_ = sub.Close() // must not panic or hang; any error is right
@@ -72,6 +72,7 @@ func closeTells(t *caseT) {
 	t.OK(open.Err(), "the context of an open driver")
 	end, err := drv.BeginAcquire()
 	t.OK(err, "BeginAcquire")
+	began := time.Now()
 	closing := suite.Background(drv.Close)
 	t.Event(open.Done(), "UntilClose's context ends, while Close waits for an acquire")
 	t.Event(drv.UntilClose().Done(), "UntilClose's context during Close ends")
@@ -79,13 +80,13 @@ func closeTells(t *caseT) {
 	t.Is(err, driver.ErrClosed, "BeginAcquire during Close")
 	select {
 	case err := <-closing:
-		if t.Closed(err) {
+		if t.CheckClose(err, began) {
 			t.Fatalf("Close did not wait for the acquire")
 		}
 		end()
 	default:
 		end()
-		t.Closed(t.Result(closing, "Close"))
+		t.CheckClose(t.Result(closing, "Close"), began)
 	}
 	t.Event(drv.UntilClose().Done(), "UntilClose's context after Close ends")
 }

@@ -161,7 +161,7 @@ func silentNodeAmongCalls(t *caseT) {
 	t.OK(silent.Thaw(), "let the node go on")
 }
 
-// freezeNode freezes a node of the cluster, which the others do not take for dead.
+// freezeNode freezes a node of the cluster. A long timeout keeps the others from taking it for dead.
 func (t *caseT) freezeNode(node *redistest.Server) {
 	t.Helper()
 	t.OK(t.Server.EveryNode(t.Ctx, "CONFIG", "SET", "cluster-node-timeout", 600_000), "CONFIG SET")

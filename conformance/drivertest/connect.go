@@ -108,7 +108,7 @@ func (t *caseT) lockAs(target suite.Target) {
 		t.OK(err, "Subscribe")
 		defer sub.Close()
 		t.Do(name, "PING")
-		t.Waits(name, func() { t.contended(second, name) }) // again, for it may count no more
+		t.KeepWaiting(name, func() { t.contended(second, name) }) // again: the first may have expired
 		suite.Drain(sub)
 		t.OK(lock.Release(t.Ctx), "Release")
 		t.Woken(sub, "Release")
@@ -124,13 +124,13 @@ func userWithFewRights(t *caseT) {
 		"+zrank", "+zrem", "+zscore"))
 }
 
-// copied waits until both replicas of the master have all that it has.
-func (t *caseT) copied() {
+// awaitReplicas waits until both replicas have all earlier writes.
+func (t *caseT) awaitReplicas() {
 	t.Helper()
 	conn, err := t.Server.Real.Dial(t.Ctx)
 	t.OK(err, "connect to the master")
 	defer conn.Close()
-	_, err = conn.Do("SET", "copied", 1) // WAIT is for writes of its connection
+	_, err = conn.Do("SET", "replicated", 1) // WAIT is for writes of its connection
 	t.OK(err, "SET")
 	if n, err := conn.Do("WAIT", 2, 60_000); n != int64(2) || err != nil {
 		t.Fatalf("%v replicas have the lock, want 2: %v", n, err)
@@ -140,7 +140,7 @@ func (t *caseT) copied() {
 func failoverIsFollowed(t *caseT) {
 	l, name := t.locker(t.Driver()), t.Key()
 	lock := t.acquire(l, name)
-	t.copied()
+	t.awaitReplicas()
 	_, err := t.Server.Sentinel.Failover(t.Ctx)
 	t.OK(err, "failover")
 	renewed := false

@@ -266,7 +266,7 @@ func callerThatLeavesFailsNobody(t *caseT) {
 			})
 			t.Event(trap.Hit(), "the "+what+" is held back")
 			t.Promptly("the callers that leave", leaving.Wait)
-			if t.inFakeTime() {
+			if t.InFakeTime() {
 				t.Pause(longer)
 			}
 			trap.Release()
@@ -282,7 +282,7 @@ func callerThatLeavesFailsNobody(t *caseT) {
 					t.Is(a.err, want, "%s, whose caller has left", call)
 				}
 			}
-			if t.inFakeTime() {
+			if t.InFakeTime() {
 				t.Pause(silence)
 			}
 			t.consistent(p, keys, answers)
@@ -295,7 +295,7 @@ func callsAreSentOnce(t *caseT) {
 	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	faults := map[string]faultproxy.Fault{"cut": faultproxy.Cut, "cut before": faultproxy.CutBefore}
-	if t.inFakeTime() {
+	if t.InFakeTime() {
 		faults["lost reply"] = faultproxy.DropReply
 	}
 	for what, fault := range faults {
@@ -317,7 +317,7 @@ func (t *caseT) sendAndBreak(
 	defer cancel()
 	answers, all := t.sendAll(drv, keys, func(int) (context.Context, func()) { return ctx, func() {} })
 	t.Event(trap.Hit(), what)
-	if t.inFakeTime() {
+	if t.InFakeTime() {
 		t.Pause(silence)
 		cancel()
 	}
@@ -377,26 +377,26 @@ func unsentCallsAreNeverSent(t *caseT) {
 		var begun atomic.Int32
 		answers, all := t.sendAll(drv, keys, func(i int) (context.Context, func()) {
 			begun.Add(1)
-			if !t.inFakeTime() {
+			if !t.InFakeTime() {
 				return parent, func() {}
 			}
 			bound := bounded.New(parent, patience(i))
 			return bound, bound.Stop
 		})
 		t.Eventually("all callers have begun", func() bool { return begun.Load() == calls })
-		if !t.inFakeTime() {
+		if !t.InFakeTime() {
 			leave()
 		}
 		t.Promptly("the callers at "+trouble.name, all.Wait)
 		leave()
 		trouble.end()
-		if t.inFakeTime() {
+		if t.InFakeTime() {
 			t.Pause(silence)
 		}
 		t.Eventually("a call works again", func() bool { return eval.send(t.Ctx, drv, t.Key()) == nil })
 		t.consistent(p, keys, answers)
 		for i, a := range answers {
-			if t.inFakeTime() && a.took > patience(i)+latency {
+			if t.InFakeTime() && a.took > patience(i)+latency {
 				t.Fatalf("%s: call %d returned after %v, want %v", trouble.name, i, a.took, patience(i))
 			}
 		}

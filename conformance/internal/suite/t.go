@@ -112,14 +112,25 @@ func (t *T) Dial(target Target) driver.Driver {
 	return drv
 }
 
-// inRealTime reports whether time passes while the case runs.
-func (t *T) inRealTime() bool { return t.Server.Target.Kind != Memory && t.Server.Double == nil }
+// InFakeTime reports whether the case runs in fake time. There no answer is slow: only after a fault is
+// a command sent again.
+func (t *T) InFakeTime() bool { return t.Server.Target.Kind == Memory || t.Server.Double != nil }
 
-// Closed demands that Close of a driver has succeeded, and reports whether all is cleaned up: on a
-// real server Close may have waited for three seconds in vain.
-func (t *T) Closed(err error) bool {
+// closeTimeout is how long Close of a driver waits for clean-ups.
+const closeTimeout = 3 * time.Second
+
+// Close closes drv: see CheckClose.
+func (t *T) Close(drv driver.Driver) bool {
 	t.Helper()
-	if t.inRealTime() && errors.Is(err, driver.ErrCleanUpUnfinished) {
+	began := time.Now()
+	return t.CheckClose(t.Call("Close", drv.Close), began)
+}
+
+// CheckClose demands that a driver's Close succeeded, and reports whether all is cleaned up. In real
+// time the three seconds of Close, which began after began, may not suffice; keys may then be left.
+func (t *T) CheckClose(err error, began time.Time) bool {
+	t.Helper()
+	if !t.InFakeTime() && errors.Is(err, driver.ErrCleanUpUnfinished) && time.Since(began) >= closeTimeout {
 		t.LeavesKeys = true
 		return false
 	}
@@ -205,7 +216,7 @@ func (t *T) PTTL(key string) time.Duration {
 // rounding is how much of a remaining life is lost to servers' whole milliseconds.
 const rounding = 3 * time.Millisecond
 
-// Left demands that left, found out just now, is the rest of life. The life began after began.
+// Left demands that left is at most life, and at least life minus the time since began.
 func (t *T) Left(left, life time.Duration, began time.Time, what string, args ...any) {
 	t.Helper()
 	if least := life - time.Since(began) - rounding; left > life || left < least {
@@ -334,18 +345,18 @@ func Drain(sub driver.Subscription) {
 	}
 }
 
-// Waits makes an attempt that must be refused, and has its waiter count for a minute on a real server:
-// the five seconds of docs/contracts.md may pass between two commands of a busy machine.
-func (t *T) Waits(name string, attempt func()) {
+// KeepWaiting makes an attempt that must be refused, and keeps its place in the server's queue for a
+// minute of real time, instead of five seconds. If those may have passed before, it tries again.
+func (t *T) KeepWaiting(name string, attempt func()) {
 	t.Helper()
 	queue, _ := sibling.Waiters(name)
 	for began := time.Now(); ; began = time.Now() {
 		attempt()
-		if !t.inRealTime() {
+		if t.InFakeTime() {
 			return
 		}
 		t.Do(queue, "PEXPIRE", queue, 60_000)
-		if time.Since(began) < 5*time.Second { // it still counted
+		if time.Since(began) < 5*time.Second {
 			return
 		}
 	}
