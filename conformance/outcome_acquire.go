@@ -72,18 +72,18 @@ const faulty = 5 * time.Minute
 
 // answerLost are the faults of a command that is executed, but not answered.
 var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut,
-	"withheld": faultproxy.Stall}
+	"cut within": faultproxy.CutWithin, "withheld": faultproxy.Stall}
 
 // faults are all faults of one command.
 var faults = map[string]faultproxy.Fault{
-	"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall,
+	"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "cut within": faultproxy.CutWithin, "withheld": faultproxy.Stall,
 	"cut before": faultproxy.CutBefore,
 }
 
 // noticed returns the faults that end a command before its timeout. In fake time it returns all:
 // timeouts cost nothing there.
 func (t *caseT) noticed(faults map[string]faultproxy.Fault) map[string]faultproxy.Fault {
-	if t.inFakeTime() {
+	if t.InFakeTime() {
 		return faults
 	}
 	faults = maps.Clone(faults)

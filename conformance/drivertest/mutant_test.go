@@ -84,6 +84,17 @@ var flawedDrivers = []struct {
 		[]string{"a cut connection leaves the outcome unknown", "refusals of the server are reported"},
 	},
 	{
+		"takes a part of a reply for the reply",
+		suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+			r, err := d.Eval(ctx, s, keys, args)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, driver.ErrNotSent) && driver.CodeOf(err) == "" {
+				return driver.NewReply([]any{})
+			}
+			return r, err
+		}},
+		[]string{"a connection cut within the reply leaves the outcome unknown"},
+	},
+	{
 		"hangs on in a call",
 		suitetest.Driver{
 			OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {

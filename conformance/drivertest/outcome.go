@@ -84,6 +84,11 @@ var outcomeCases = []testCase{
 		run: func(t *caseT) { cutLeavesUnknown(t, faultproxy.Cut, 1) },
 	},
 	{
+		name: "a connection cut within the reply leaves the outcome unknown", on: suite.OneAddress,
+		why: "a client may give a part of the reply beside its error: an empty list or text is no answer",
+		run: cutReplyLeavesUnknown,
+	},
+	{
 		name: "a connection cut before the command ran leaves the outcome unknown", on: suite.OneAddress,
 		why: "the client cannot know that the request never arrived, so it must not report that",
 		run: func(t *caseT) { cutLeavesUnknown(t, faultproxy.CutBefore, 0) },
@@ -149,11 +154,8 @@ func (l lateContext) Deadline() (time.Time, bool) { return l.deadline, true }
 // endsHere reports whether a context that ends with err ends during the command of a case: on real
 // servers a deadline may pass before.
 func (t *caseT) endsHere(err error) bool {
-	return err == context.Canceled || t.inFakeTime() //nolint:errorlint // a key of endings
+	return err == context.Canceled || t.InFakeTime() //nolint:errorlint // a key of endings
 }
-
-// inFakeTime reports whether the case runs in fake time.
-func (t *caseT) inFakeTime() bool { return t.Server.Target.Kind == Memory }
 
 // command is one of a driver's two ways to send.
 type command struct {
@@ -315,7 +317,7 @@ func endedContextReturns(t *caseT, want error, earliest, latest time.Duration,
 			began := time.Now()
 			err := t.Call(what, func() error { return c.send(ctx, drv, key) })
 			stop()
-			if took := time.Since(began); t.inFakeTime() && (took < earliest || took > latest) {
+			if took := time.Since(began); t.InFakeTime() && (took < earliest || took > latest) {
 				t.Errorf("%s: it returned after %v, want between %v and %v", what, took, earliest, latest)
 			}
 			t.Is(err, want, "%s", what)
@@ -500,6 +502,27 @@ func cutLeavesUnknown(t *caseT, fault faultproxy.Fault, runs int) {
 		t.SentOnce(p, key, c.name)
 		c.mustRun(t, key, runs)
 		t.Eventually(c.name+" works again", func() bool { return c.send(t.Ctx, drv, t.Key()) == nil })
+	}
+}
+
+// cutReplyLeavesUnknown cuts replies of each kind in the middle.
+func cutReplyLeavesUnknown(t *caseT) {
+	p, drv := t.Proxied()
+	for what, source := range map[string]string{
+		"a text": `return string.rep('x', 100)`, "a number": `return 1234567890`, "a status": `return redis.status_reply('WELL DONE')`,
+		"a list": `return {1, 'a', string.rep('x', 100)}`, "a list of one": `return {string.rep('x', 100)}`,
+	} {
+		s, key := script(source), t.Key()
+		send := func() error {
+			_, err := drv.Eval(t.Ctx, s, []string{key}, nil)
+			return err
+		}
+		t.OK(send(), "%s", what) // the server knows the script now
+		trap := p.Fail(key, faultproxy.CutWithin)
+		err := t.Call(what, send)
+		t.Event(trap.Hit(), "the connection is cut")
+		t.unknown(err, what)
+		t.Eventually("it works again", func() bool { return send() == nil })
 	}
 }
 

@@ -169,6 +169,11 @@ func (c *conn) passReplies() {
 			switch req.trap.reply(c) {
 			case Cut:
 				return
+			case CutWithin:
+				_ = c.write(c.client, v.Raw[:len(v.Raw)/2]) // the client may have gone
+				c.kill()
+				req.trap.hit.fire()
+				return
 			case DropReply:
 				mute = true
 			}

@@ -25,6 +25,7 @@ func TestFaults(t *testing.T) {
 			{fault: faultproxy.Watch, replies: true, executed: "either"},
 			{fault: faultproxy.DropReply, executed: "1"},
 			{fault: faultproxy.Cut, executed: "1", closed: true},
+			{fault: faultproxy.CutWithin, executed: "1", closed: true},
 			{fault: faultproxy.CutBefore, executed: nil, closed: true},
 			{fault: faultproxy.Stall, executed: "1", release: true},
 			{fault: faultproxy.StallRequest, executed: nil, release: true},

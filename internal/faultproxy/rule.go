@@ -54,6 +54,9 @@ const (
 	// of passing on the reply. Hit: the connection is closed.
 	Cut
 
+	// CutWithin is Cut in the middle of the reply.
+	CutWithin
+
 	// CutBefore closes the connection before the request reaches the server.
 	// Earlier requests of the connection were sent on, their replies may be lost.
 	// Hit: the connection is closed.

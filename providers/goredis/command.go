@@ -192,7 +192,7 @@ var errNoReply = errors.New("goredis: neither a reply nor an error; a hook of th
 // reply returns the reply or the error of c, given the client's error.
 func (c *command) reply(ctx context.Context, err error) (any, error) {
 	switch {
-	case c.Val() != nil: // an error beside it is another's: of ASKING, of a hook
+	case c.answered(err): // an error beside it is another's: of ASKING, of a hook
 		return c.Val(), nil
 	case errors.Is(err, redis.Nil):
 		return nil, nil
@@ -200,6 +200,22 @@ func (c *command) reply(ctx context.Context, err error) (any, error) {
 		return nil, classify(ctx, err)
 	}
 	return nil, errNoReply
+}
+
+// answered reports whether c has a reply. If a reply is cut in the middle, go-redis returns an empty
+// text, list or map beside the error.
+func (c *command) answered(err error) bool {
+	switch v := c.Val().(type) {
+	case nil:
+		return false
+	case string:
+		return err == nil || v != ""
+	case []any:
+		return err == nil || v != nil
+	case map[any]any:
+		return err == nil || v != nil
+	}
+	return true
 }
 
 // classify returns err as an error of package driver, over the client's.

@@ -11,6 +11,7 @@ var networkFaults = []fault{
 	command("reply dropped", faultproxy.DropReply),
 	command("cut before the request", faultproxy.CutBefore),
 	command("cut before the reply", faultproxy.Cut),
+	command("cut within the reply", faultproxy.CutWithin),
 	command("request stalled", faultproxy.StallRequest),
 	command("reply stalled", faultproxy.Stall),
 	{kind: "connections cut", brief: true, at: proxied, do: onProxy(func(_ context.Context, _ *disturber, p *faultproxy.Proxy) error {
@@ -98,6 +99,6 @@ func command(kind string, f faultproxy.Fault) fault {
 		}
 		return nil
 	}
-	brief := f == faultproxy.Cut || f == faultproxy.CutBefore
+	brief := f == faultproxy.Cut || f == faultproxy.CutWithin || f == faultproxy.CutBefore
 	return fault{kind: kind, brief: brief, at: proxied, do: onProxy(do)}
 }
