@@ -8,7 +8,10 @@ import (
 	"time"
 )
 
-const collectorTimeout = 5 * time.Second
+const (
+	collectorTimeout = 5 * time.Second
+	betweenShifts    = 2 * time.Second
+)
 
 // team are the workers.
 type team []*worker
@@ -46,6 +49,7 @@ func (t team) goOn(ctx context.Context, s settings) error {
 		if err := t.shift(ctx, s.rounds); err != nil && ctx.Err() == nil {
 			return err
 		}
+		_ = pause(ctx, betweenShifts) // ctx may end
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ const (
 func charge(l locker.Locker, patience time.Duration, work func(ctx context.Context, invoice string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		invoice := r.PathValue("id")
-		// NoWait: another holder is answered at once. MaxWait: so is, soon, a server that is silent.
+		// NoWait: another holder is answered at once. MaxWait bounds the wait for a silent server.
 		req := locker.Request{Name: "invoice:" + invoice, NoWait: true, MaxWait: patience}
 		var ran bool
 		var failed error // the work's own error

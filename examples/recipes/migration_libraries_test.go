@@ -182,7 +182,7 @@ func clientsOf(t *testing.T, servers []*redistest.Server) []*redis.Client {
 	clients := make([]*redis.Client, len(servers))
 	for i, s := range servers {
 		clients[i] = redis.NewClient(&redis.Options{
-			Addr: s.Addr(), ContextTimeoutEnabled: true,
+			Addr: s.Addr(), ContextTimeoutEnabled: true, ReadTimeout: time.Minute,
 			DialerRetries: 1, MaxRetries: -1, // a dead server is noticed at once
 		})
 		t.Cleanup(func() { _ = clients[i].Close() })

@@ -35,7 +35,7 @@ func TestSettle(t *testing.T) { //nolint:paralleltest // it replaces standard ou
 	})
 }
 
-// What the program prints depends on times, so TestSettle checks that.
+// The output depends on times: TestSettle checks it.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	program.MustRun(t)

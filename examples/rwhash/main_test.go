@@ -29,7 +29,7 @@ func TestPublish(t *testing.T) { //nolint:paralleltest // it replaces standard o
 	})
 }
 
-// What the program prints depends on times, so TestPublish checks that.
+// The output depends on times: TestPublish checks it.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	program.MustRun(t)

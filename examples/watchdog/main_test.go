@@ -29,7 +29,7 @@ func TestCompare(t *testing.T) { //nolint:paralleltest // it replaces standard o
 	})
 }
 
-// What the program prints is about times, so TestCompare checks that.
+// The output is about times: TestCompare checks it.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	effort.NeedFull(t)

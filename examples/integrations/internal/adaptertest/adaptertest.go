@@ -36,11 +36,11 @@ func Start(t *testing.T) *Server {
 	return &Server{redistest.Start(t, redistest.Options{}), t}
 }
 
-// Process returns a Locker with a client and connections of its own, as another process has. A busy
-// server has a minute for each answer, if of does not say else.
+// Process returns a Locker with a client and connections of its own, as another process has. An
+// attempt takes up to a minute, unless of says otherwise.
 func (s *Server) Process(cfg holdfast.Config, of single.Config) locker.Locker {
 	s.t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: true, ReadTimeout: time.Minute})
 	s.t.Cleanup(func() { _ = client.Close() })
 	drv, err := goredis.New(client)
 	if err != nil {
