@@ -10,7 +10,7 @@ TEST_TIMEOUT ?= 30m
 PARALLEL ?= 16
 # How many packages are tested at once, whatever the number of cores; empty: as many as there are.
 PACKAGES ?= 4
-# More flags for `go test` in `make race`, such as TESTFLAGS='-run Renew -v'.
+# More flags for `go test` in `make race`, `short` and `test-matrix`, such as TESTFLAGS='-run Renew -v'.
 TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.
 BENCHFLAGS ?=
@@ -28,7 +28,7 @@ FUZZINPUTS ?= 5000x
 # What `make scale` simulates, such as SCALEFLAGS='-waiters 20000 -fair -frozen 0.001'.
 SCALEFLAGS ?= -waiters 100000 -handovers 20000
 
-# How long these run, and from which seed; 0: a random one, which they print.
+# How long these run (torture: its clients work), and the seed of their choices; SEED=0: a random one, which they print.
 torture: SECONDS ?= 600
 simulate: SECONDS ?= 60
 SEED ?= 0
@@ -141,7 +141,7 @@ bench-peers: redis ## Compare with other lock libraries and write docs/performan
 	@bin=$$(mktemp) && trap 'rm -f "$$bin"' EXIT && (cd bench/peers && go build -o "$$bin" .) && \
 		"$$bin" -out docs/performance -page docs/performance.md $(PEERSFLAGS)
 
-torture: redis ## Torture locks on real servers for SECONDS=600 [SEED=n], and check every answer
+torture: redis ## Torture locks on real servers for SECONDS=600 of work [SEED=n], and check every answer
 	@echo "==> torture: real servers, processes and faults for $(SECONDS) s"
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && (cd reliability && go build -o "$$dir" ./torture) && \
 		"$$dir/torture" -seconds $(SECONDS) -seed $(SEED)

@@ -235,7 +235,7 @@ func (t *caseT) lostTo(use, where string, lose func() (lock *locker.Lock, check 
 		err = lock.Renew(t.Ctx, 2*long)
 	}
 	check()
-	if use == "renew" || err != nil || t.inFakeTime() {
+	if use == "renew" || err != nil || t.InFakeTime() {
 		t.Is(err, locker.ErrLost, "%s where %s", use, where)
 	}
 }

@@ -136,7 +136,7 @@ func cancelledReleaseReleases(t *caseT) {
 // sent once: on a slow server its outcome is unknown, and the clean-up removes the key.
 func (t *caseT) released(err error, name, what string) {
 	t.Helper()
-	if !errors.Is(err, locker.ErrUnknownOutcome) || t.inFakeTime() {
+	if !errors.Is(err, locker.ErrUnknownOutcome) || t.InFakeTime() {
 		t.OK(err, "%s", what)
 		t.gone(name, "after %s", what)
 	}

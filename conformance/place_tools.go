@@ -72,7 +72,7 @@ func (t *caseT) placesOf(name string, newLocker func(driver.Driver) locker.Locke
 func (p *place) stay() {
 	t := p.t
 	t.Helper()
-	if t.inFakeTime() {
+	if t.InFakeTime() {
 		return
 	}
 	queue, _ := sibling.Waiters(p.name)

@@ -45,7 +45,7 @@ func (t *caseT) quorumOf(nodes []locker.Locker, need int) locker.Locker {
 		newQuorum = t.h.NewQuorum
 	}
 	bound := t.timeouts()
-	if !t.inFakeTime() {
+	if !t.InFakeTime() {
 		bound.Attempt /= 3 // a quorum's is three times as long, and a case awaits two of them
 	}
 	l, err := newQuorum(nodes, need, bound)
@@ -101,7 +101,7 @@ func (t *caseT) acquireSoon(l locker.Locker, req locker.Request) (lock *locker.L
 	t.Helper()
 	t.Eventually("the lock can be acquired", func() (ok bool) {
 		var err error
-		if lock, err = l.Acquire(t.Ctx, req); err != nil && t.inFakeTime() {
+		if lock, err = l.Acquire(t.Ctx, req); err != nil && t.InFakeTime() {
 			t.Is(err, locker.ErrNotAcquired, "Acquire")
 		}
 		return err == nil

@@ -91,7 +91,7 @@ func (l *statusLine) above(do func() error) error {
 	return do()
 }
 
-// change calls do to change the text, and shows it.
+// change calls do, which changes the text, and shows the line anew. mu is held during do.
 func (l *statusLine) change(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ func dialValkey(cred credentials) (*server, error) {
 	opts := valkeygo.ClientOption{
 		InitAddress: cred.addrs, Username: cred.user, Password: cred.password, SelectDB: cred.db, TLSConfig: cred.tlsConfig,
 		Dialer:            cred.dialer(),
-		ConnWriteTimeout:  readTimeout, // of replies too
+		ConnWriteTimeout:  readTimeout, // bounds replies too
 		DialCtxFn:         cred.dialWhenUsed(),
 		DisableCache:      true,
 		ForceSingleClient: cred.kind == oneServer, // returns a client even if the server does not answer

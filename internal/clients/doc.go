@@ -1,5 +1,5 @@
 // Package clients makes a driver over each client, set up as the documentation of its provider
-// advises, for tests of all clients.
+// advises, for tests of all clients. In real time their timeouts are a minute.
 package clients
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// patience is a limit of a client that no test waits for. A busy machine may need longer than the
-// defaults.
+// patience replaces the clients' timeouts in real time, which end calls to a server that pauses. No test
+// waits for it.
 const patience = time.Minute
 
 // goredisInFakeTime sets the options of a client in fake time, if target is there: the dialer; a

@@ -7,7 +7,7 @@ import (
 )
 
 // VerifyNoLeaks runs the tests of m and exits, as goleak.VerifyTestMain does. It ignores goroutines
-// left by a client to end by themselves, and gives all others a minute to end.
+// that clients leave behind, and waits a minute for the end of all others.
 func VerifyNoLeaks(m goleak.TestingM) { goleak.VerifyTestMain(settling{m}, leftByClients...) }
 
 // settling is an M that waits, after its tests, until no goroutine is left, for a minute at most.
@@ -23,16 +23,15 @@ func (m settling) Run() int {
 }
 
 var leftByClients = []goleak.Option{
-	// A go-redis client without its server looks every second whether it is back, and then
-	// whether the client was closed.
+	// Without its server a client of go-redis dials every second, and then sees whether it was closed.
 	goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
-	// A cluster client of rueidis waits there, closed or not: five seconds until it closes connections
-	// to nodes it needs no more, and up to a second before it asks for the slots.
+	// A cluster client of rueidis, closed or not, waits five seconds until it closes connections to nodes
+	// it needs no more, and up to a second before it asks for the slots.
 	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-	// It closes a connection replaced by a redirection, five seconds later.
+	// Five seconds after a redirection it closes the replaced connection.
 	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
-	// So does valkey-go.
+	// The same of valkey-go.
 	goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*clusterClient)._refresh.func2"),
 	goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*call).DelayDo.func1"),
 	goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*clusterClient).redirectOrNew.func1"),

@@ -55,15 +55,15 @@ func dialRueidis(tb testing.TB, target drivertest.Target, resp2 bool) (driver.Dr
 	if err != nil {
 		return nil, driver.NotSent(err) // it logs in at once
 	}
-	tb.Cleanup(func() { closeTwice(client.Close, target) })
+	tb.Cleanup(func() { closeClient(client.Close, target) })
 	return rueidis.New(client)
 }
 
-// closeTwice closes a client of target, and a client of a cluster once more: a redirection in flight
-// may add a connection after the first time.
-func closeTwice(closeClient func(), target drivertest.Target) {
-	closeClient()
+// closeClient closes a client of target. That of a cluster it closes again a second later: a redirection
+// in flight may have added a connection.
+func closeClient(closes func(), target drivertest.Target) {
+	closes()
 	if target.Kind == drivertest.Cluster {
-		time.AfterFunc(time.Second, closeClient)
+		time.AfterFunc(time.Second, closes)
 	}
 }

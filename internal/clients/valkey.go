@@ -54,6 +54,6 @@ func dialValkey(tb testing.TB, target drivertest.Target, resp2 bool) (driver.Dri
 	if err != nil {
 		return nil, driver.NotSent(err) // it logs in at once
 	}
-	tb.Cleanup(func() { closeTwice(client.Close, target) })
+	tb.Cleanup(func() { closeClient(client.Close, target) })
 	return valkey.New(client)
 }

@@ -51,8 +51,7 @@ func (*Cluster) WaitMaster(ctx context.Context, s *Server) error {
 	return poll(ctx, s.Addr()+" is a master", s.leads)
 }
 
-// WaitMasters waits for the end of all failovers: until Masters names some. From then on they are
-// the Nodes.
+// WaitMasters waits until all nodes name the same masters. From then on they are the Nodes.
 func (c *Cluster) WaitMasters(ctx context.Context) error {
 	err := poll(ctx, "all nodes agree on the masters", func(ctx context.Context) error {
 		masters, seen, err := c.look(ctx)

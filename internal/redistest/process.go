@@ -59,7 +59,7 @@ func run(args []string, logName string) (*process, error) {
 	return p, nil
 }
 
-// patience is how long a process may take to end.
+// patience bounds the waits for the end of a process and for a port.
 const patience = 2 * time.Minute
 
 // end sends sig to the process, also if it is frozen, and waits until it is gone.

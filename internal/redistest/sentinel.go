@@ -17,9 +17,9 @@ const (
 	quorum     = 2
 )
 
-// Sentinel is a master with two replicas, watched by three Sentinels. One held up on a busy machine
-// stays the master: until KillMaster, Sentinels take a master for down after ten minutes without an
-// answer.
+// Sentinel is a master with two replicas, watched by three Sentinels. Until
+// KillMaster, Sentinels take a master for down after ten minutes without an answer: a pause of the
+// machine causes no failover.
 type Sentinel struct {
 	servers   []*Server
 	sentinels []*Server
@@ -207,12 +207,12 @@ func (s *Sentinel) Failover(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.WaitMaster(ctx, old)
+	return s.WaitSuccessor(ctx, old)
 }
 
-// WaitMaster waits until all running Sentinels name the same master, other than
-// old, and it takes itself for one.
-func (s *Sentinel) WaitMaster(ctx context.Context, old *Server) (*Server, error) {
+// WaitSuccessor waits until all running Sentinels name the same master, other than
+// old, and its ROLE is master.
+func (s *Sentinel) WaitSuccessor(ctx context.Context, old *Server) (*Server, error) {
 	var master *Server
 	err := poll(ctx, "there is a new master", func(ctx context.Context) error {
 		master = nil

@@ -33,7 +33,7 @@ func TestSentinelFindsANewMaster(t *testing.T) {
 		if killed != first || killed.Running() {
 			t.Errorf("killed %s instead of %s, or it still runs", killed.Addr(), first.Addr())
 		}
-		second, err := s.WaitMaster(t.Context(), killed)
+		second, err := s.WaitSuccessor(t.Context(), killed)
 		check.Must(t, err)
 		if got := second.MustCommand(t, "GET", "k"); got != "v" || second == first {
 			t.Errorf("GET at the new master %s: %v", second.Addr(), got)

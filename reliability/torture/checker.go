@@ -40,7 +40,7 @@ type checker struct {
 	lossy      int // histories with losses
 	timeouts   int
 	rounds     int
-	failed     int // rounds with a fault that could not be made or undone
+	failed     int // rounds that could not be prepared, disturbed or cleaned up
 	beside     int // rounds with bystanders
 	busy       int // of them, those on a machine too busy to judge rates
 }
@@ -207,11 +207,11 @@ func (j *checker) progress(since time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	fmt.Fprintf(j.out, "%5s  rounds=%d histories=%d operations=%d faults=%d losses=%d violations=%d timeouts=%d\n",
-		since.Round(time.Second), j.rounds, j.histories, j.operations, j.all(), j.losses, j.violations, j.timeouts)
+		since.Round(time.Second), j.rounds, j.histories, j.operations, j.faultCount(), j.losses, j.violations, j.timeouts)
 }
 
-// all returns the number of faults. The mutex is held.
-func (j *checker) all() int {
+// faultCount returns the number of faults. The mutex is held.
+func (j *checker) faultCount() int {
 	n := 0
 	for _, k := range j.faults {
 		n += k
@@ -219,8 +219,8 @@ func (j *checker) all() int {
 	return n
 }
 
-// proof returns the reasons for a run to prove nothing.
-func (j *checker) proof() error {
+// inconclusive returns the reasons for which a run proves nothing.
+func (j *checker) inconclusive() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var errs []error
@@ -241,8 +241,8 @@ func (j *checker) proof() error {
 	return errors.Join(errs...)
 }
 
-// sum prints the totals.
-func (j *checker) sum(seed uint64) {
+// printTotals prints the totals.
+func (j *checker) printTotals(seed uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	fmt.Fprintln(j.out, "faults by kind:")
@@ -258,5 +258,5 @@ func (j *checker) sum(seed uint64) {
 	fmt.Fprintf(j.out, "bystanders: rounds=%d, rates not judged in %d of them, since the machine was too busy\n", j.beside, j.busy)
 	fmt.Fprintf(j.out, "losses=%d holds in %d histories, where a server may lose its state\n", j.losses, j.lossy)
 	fmt.Fprintf(j.out, "timeouts=%d histories whose check ran out of time\n", j.timeouts)
-	fmt.Fprintf(j.out, "operations=%d faults=%d violations=%d seed=%d\n", j.operations, j.all(), j.violations, seed)
+	fmt.Fprintf(j.out, "operations=%d faults=%d violations=%d seed=%d\n", j.operations, j.faultCount(), j.violations, seed)
 }

@@ -1,5 +1,5 @@
 // Command torture uses locks of all strategies on real Redis servers, from several processes and
-// over all providers on the same names. Meanwhile it injects faults into servers, connections and
+// over go-redis, rueidis and redigo on the same names. Meanwhile it injects faults into servers, connections and
 // processes. It checks every answer by package history. Package workload chooses the calls of the
 // clients.
 //

@@ -13,8 +13,8 @@ const (
 	// unreplicated is how long before a failover an acknowledged write may not have reached a
 	// replica.
 	unreplicated = time.Second
-	// downAfter is how long the master of a cluster must be silent before it is replaced, as that of
-	// Sentinels after a kill. On a busy machine a healthy master may be replaced too.
+	// downAfter is the node timeout of clusters: how long a master must be silent before it is replaced.
+	// Sentinels wait as long, after KillMaster. On a busy machine a healthy master may be replaced too.
 	downAfter = 2 * time.Second
 	// settleLimit bounds a failover, with Sentinels' ten seconds until a returning master is made a
 	// replica.

@@ -49,7 +49,7 @@ func troubling(which string) func(context.Context, *disturber) error {
 		lasting := d.lasting()
 		i := d.random.IntN(processes)
 		if d.trouble != nil {
-			i = besides
+			i = troubleProcess
 		}
 		d.process(i).trouble(which, lasting)
 		pause(ctx, lasting)

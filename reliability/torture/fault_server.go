@@ -46,7 +46,7 @@ var serverFaults = []fault{
 		if err != nil {
 			return err
 		}
-		if _, err := d.deployment.sentinel.WaitMaster(behind, old); err != nil {
+		if _, err := d.deployment.sentinel.WaitSuccessor(behind, old); err != nil {
 			return err
 		}
 		return old.Restart(behind)

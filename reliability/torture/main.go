@@ -39,7 +39,7 @@ const (
 func program(ctx context.Context, args []string, out io.Writer) int {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	flags.SetOutput(out)
-	seconds := flags.Int("seconds", 60, "how long clients work in each strand")
+	seconds := flags.Int("seconds", 60, "how long clients work; the starts of servers and the checks take longer")
 	seed := flags.Uint64("seed", 0, "of the rounds, the faults and the clients; 0: a random one")
 	dir := flags.String("out", "", "folder for the histories of violations; default: a new one among temporary files")
 	on := flags.String("on", "", "topologies, separated by commas, that take turns; default: all, in two strands at once")
@@ -54,7 +54,7 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 		return checkFile(*check, out)
 	}
 	r := &run{out: out, dir: *dir, strands: everywhere, untilViolation: *first}
-	if err := errors.Join(r.only(*on), r.with(*kinds), r.always(*beside)); err != nil {
+	if err := errors.Join(r.setTopologies(*on), r.setStrategies(*kinds), r.setTrouble(*beside)); err != nil {
 		fmt.Fprintln(out, "torture:", err)
 		return statusFailed
 	}
@@ -64,7 +64,7 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 	r.seed = *seed
 	err := r.play(ctx, time.Duration(*seconds)*time.Second)
 	if err == nil {
-		err = r.checker.proof()
+		err = r.checker.inconclusive()
 	}
 	if err != nil {
 		fmt.Fprintln(out, "torture:", err)

@@ -19,7 +19,6 @@ import (
 
 // process is the parent's side of a worker process.
 type process struct {
-	task     task
 	cmd      *exec.Cmd
 	stdin    io.WriteCloser
 	stderr   bytes.Buffer
@@ -67,7 +66,6 @@ func (p *process) begin(t task) error {
 	if err != nil {
 		return err
 	}
-	p.task = t
 	if _, err := p.stdin.Write(append(text, '\n')); err != nil {
 		return fmt.Errorf("a worker's task: %w", err)
 	}

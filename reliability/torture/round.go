@@ -23,7 +23,7 @@ const (
 	clientsEach   = 2                // of each process in each group
 	cohortOf      = 4                // of each process in a group with hand-overs
 	workerLimit   = 60 * time.Second // for a worker to end after its time
-	rest          = time.Second      // for clean-up, repeated at least this often, and for a slow machine
+	rest          = time.Second      // added to limits: a clean-up is tried again within it
 )
 
 var errNothing = errors.New("no command came that could be disturbed")
@@ -44,7 +44,7 @@ type round struct {
 	linger     time.Duration // how long after a call its effects may remain
 
 	trouble *trouble // nil: none
-	beside  []group  // bystanders, in the process of the trouble
+	beside  []group  // in the process of the trouble: bystanders, and those who cause it
 
 	mu    sync.Mutex
 	crew  []*process
@@ -151,7 +151,7 @@ func (r *round) possible(all []fault) []fault {
 func (r *round) play(ctx context.Context, left time.Duration) error {
 	r.rec = history.NewRecorder(r.epoch, nil)
 	r.plan(left)
-	watched, err := r.watch(ctx)
+	stopWatching, err := r.watch(ctx)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (r *round) play(ctx context.Context, left time.Duration) error {
 	}
 	if err := r.startWorkers(); err != nil {
 		r.stop()
-		watched()
+		stopWatching()
 		return err
 	}
 	if r.trouble != nil {
@@ -172,7 +172,7 @@ func (r *round) play(ctx context.Context, left time.Duration) error {
 		p.Forget()
 	}
 	events, ended := r.gather()
-	watched()
+	stopWatching()
 	r.checker.workers(r, ended)
 	if err != nil || ended != nil {
 		return err // the history is incomplete
@@ -184,7 +184,7 @@ func (r *round) play(ctx context.Context, left time.Duration) error {
 	}
 	r.checker.census(r, complaint)
 	if r.trouble != nil {
-		bystanders, others := r.besideBystanders(events)
+		bystanders, others := r.splitBystanders(events)
 		r.checker.bystanders(r, bystanders)
 		events = others
 	}
@@ -236,7 +236,7 @@ func (r *round) startWorkers() error {
 func (r *round) begin(p *process, i int) error {
 	t := r.task
 	t.Seed, t.Targets, t.First, t.Groups = r.random.Uint64(), r.deployment.targets(i), r.first, r.groups
-	if r.trouble != nil && i == besides {
+	if r.trouble != nil && i == troubleProcess {
 		t.Groups = r.beside
 	}
 	r.first += clientsOf(t.Groups)

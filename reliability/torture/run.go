@@ -35,13 +35,13 @@ type run struct {
 }
 
 // mostFailed is the most consecutive failed rounds of a strand: one more fails the run. A round
-// fails if its fault could not be made or undone. All failed rounds are counted.
+// fails if it could not be prepared, disturbed or cleaned up. All failed rounds are counted.
 const mostFailed = 3
 
 var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels", "replicated cluster"}}
 
-// only restricts the run to some topologies.
-func (r *run) only(list string) error {
+// setTopologies restricts the run to some topologies. Empty: all.
+func (r *run) setTopologies(list string) error {
 	if list == "" {
 		return nil
 	}
@@ -54,8 +54,8 @@ func (r *run) only(list string) error {
 	return nil
 }
 
-// with restricts the run to some strategies.
-func (r *run) with(list string) error {
+// setStrategies restricts the run to some strategies. Empty: all that suit.
+func (r *run) setStrategies(list string) error {
 	if list == "" {
 		return nil
 	}
@@ -68,8 +68,8 @@ func (r *run) with(list string) error {
 	return nil
 }
 
-// always gives each round a trouble.
-func (r *run) always(kind string) error {
+// setTrouble gives each round a trouble of this kind. Empty: some rounds have one.
+func (r *run) setTrouble(kind string) error {
 	r.troubles, r.everyRound = troubles, kind != ""
 	if kind == "" {
 		return nil
@@ -97,7 +97,7 @@ func (r *run) suiting(s *deployment) []string {
 	return kinds
 }
 
-// play plays rounds in each strand until their clients have worked for a time.
+// play plays the strands. Each ends when less than shortestRound of length is left.
 func (r *run) play(ctx context.Context, length time.Duration) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,11 +147,11 @@ func (r *run) play(ctx context.Context, length time.Duration) (err error) {
 	r.checker.pending.Wait()
 	close(over)
 	progress.Wait()
-	r.checker.sum(r.seed)
+	r.checker.printTotals(r.seed)
 	return errors.Join(errs...)
 }
 
-// strand plays rounds at some topologies in turn, until left is over.
+// strand plays rounds at some topologies in turn. left is the time for their clients.
 func (r *run) strand(ctx context.Context, i int, topologies []string, left time.Duration) (err error) {
 	stages := map[string]*deployment{}
 	defer func() {

@@ -44,7 +44,7 @@ const (
 	quorumDistance = 4 * time.Millisecond
 	quorumRest     = 100 * time.Millisecond
 
-	besides = 0 // the process of the trouble and its bystanders
+	troubleProcess = 0 // the process of the trouble and its bystanders
 	// In this process, for each provider.
 	cyclersEach = 32
 	holdersEach = 20
@@ -96,7 +96,7 @@ func (t *trouble) make(ctx context.Context, r *round) error {
 
 // distance is the round trip to each server.
 func (r *round) distance() time.Duration {
-	if len(r.deployment.targets(besides)) > 1 {
+	if len(r.deployment.targets(troubleProcess)) > 1 {
 		return quorumDistance
 	}
 	return distance
@@ -112,7 +112,7 @@ func (r *round) containment() containment {
 	t := r.trouble
 	return containment{
 		start: r.task.Start, from: t.from, to: t.to, end: r.task.End, recovery: t.recovery,
-		distance: r.distance(), servers: len(slices.Concat(r.deployment.targets(besides)...)),
+		distance: r.distance(), servers: len(slices.Concat(r.deployment.targets(troubleProcess)...)),
 		spared: func(name string) bool { return t.spared(r.deployment, name) },
 		role: func(name string) role {
 			of, _, _ := strings.Cut(name, ".")
@@ -121,8 +121,8 @@ func (r *round) containment() containment {
 	}
 }
 
-// besideBystanders splits the events of bystanders from the others.
-func (r *round) besideBystanders(events []history.Event) (bystanders, others []history.Event) {
+// splitBystanders splits the events of bystanders from the others.
+func (r *round) splitBystanders(events []history.Event) (bystanders, others []history.Event) {
 	mine := map[string]bool{}
 	for _, g := range r.beside {
 		mine[g.Name] = g.Role == holder || g.Role == cycler || g.Role == pinger

@@ -35,7 +35,7 @@ const workerVariable = "HOLDFAST_TORTURE_WORKER"
 // workerReady is a worker's first line.
 const workerReady = "ready\n"
 
-// worker is a process with many clients. It says that it is ready, reads its task from in, and writes each event to out at
+// worker runs many clients. It says that it is ready, reads its task from in, and writes each event to out at
 // once, as a line of JSON, since it may be killed. It ends when the task's time is over. Each
 // further line of in has a trouble and its duration. If in ends earlier, the parent has ended, and
 // the worker ends too.

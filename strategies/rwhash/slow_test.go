@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// expiry returns between which times a key expires, as PEXPIRETIME from Redis 7.0 on: the server may
-// stand still before and after PTTL.
+// expiry returns the earliest and the latest time at which a key expires: the server may pause around
+// PTTL. PEXPIRETIME is of Redis 7.0.
 const expiry = `
 local function now()
   local time = redis.call('TIME')

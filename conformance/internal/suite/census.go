@@ -144,8 +144,8 @@ func (t *T) finally(look func(context.Context, *Server) ([]string, error)) []str
 	return finally(context.WithoutCancel(t.Ctx), t.Server, t.Limit, look)
 }
 
-// finally waits until look finds nothing on s and its nodes, and returns the rest. A closed server
-// has nothing.
+// finally waits until look finds nothing on s and its nodes, and returns the rest. After
+// three failed looks without a find it takes the server for closed.
 func finally(ctx context.Context, s *Server, limit time.Duration,
 	look func(context.Context, *Server) ([]string, error)) (left []string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*limit)

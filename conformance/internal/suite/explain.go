@@ -24,7 +24,7 @@ func again(tb testing.TB) string {
 	return command
 }
 
-// story returns the last requests and answers of a case's simulated servers, or nothing of others.
+// story returns the last requests and answers of a case's servers in fake time, or nothing of others.
 func (s *Server) story() string {
 	var b strings.Builder
 	servers := s.Nodes

@@ -151,7 +151,7 @@ func (s *Suite) RunMutant(tb testing.TB, c *Case, kind Kind) {
 	c.Run(t)
 }
 
-// chosen reports whether the command line picks among subtests.
+// chosen reports whether the command line may leave out cases: by a pattern of subtests, or -failfast.
 func chosen() bool {
 	for _, name := range [...]string{"test.run", "test.skip"} {
 		if f := flag.Lookup(name); f != nil && strings.Contains(f.Value.String(), "/") {

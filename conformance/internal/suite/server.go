@@ -24,7 +24,7 @@ import (
 const ClusterSize = 3
 
 // Server is a server under test, with a way to it around the driver. One of Mini, Real, Cluster,
-// Nodes and Double is set.
+// Nodes and Double is set, unless it is Given.
 type Server struct {
 	Target   Target
 	Mini     *miniredis.Miniredis
