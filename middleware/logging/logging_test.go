@@ -117,6 +117,18 @@ func TestRecords(t *testing.T) {
 					`error="holdfast: acquire \"job\": EOF; gave up after 8s and 3 attempts: MaxWait passed"`,
 			},
 		},
+		"an outage after a refusal": {
+			before: func(l *lockertest.Locker) {
+				hold(l)
+				time.AfterFunc(time.Second, func() { l.SetOutage(lockertest.Silent) })
+			}, req: locker.Request{MaxWait: 8 * time.Second}, want: []string{
+				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
+				`level=WARN msg="lock wait is slow" lock=job mode=exclusive waited=1s`,
+				`level=WARN msg="slow lock wait ended" lock=job mode=exclusive outcome=unknown waited=8s attempts=2 holder_note=nightly error_type=unknown_outcome ` +
+					`error="holdfast: acquire \"job\": no answer from the server in 5s; the last answer, 8s ago: lock is held by another, note \"nightly\", ` +
+					`for 20s at most unless renewed; the outcome of the last attempt is unknown; gave up after 8s and 2 attempts: MaxWait passed"`,
+			},
+		},
 		"an error is the caller's to log": {before: fail(&driver.ServerError{Text: "WRONGTYPE x"}), want: []string{""}},
 		"forgotten": {
 			use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) }, want: []string{

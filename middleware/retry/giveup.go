@@ -101,11 +101,18 @@ type silenceError struct {
 // Error implements error.
 func (e *silenceError) Error() string {
 	text := e.Unwrap().Error()
-	if e.known.held != nil && !e.known.assumed {
-		text += fmt.Sprintf("; the last answer, %v ago: %v", e.now.Sub(e.known.at).Round(time.Millisecond),
-			e.known.held)
+	if held := e.Refusals(); held != nil {
+		text += fmt.Sprintf("; the last answer, %v ago: %v", e.now.Sub(e.known.at).Round(time.Millisecond), held[0])
 	}
 	return text
+}
+
+// Refusals returns the refusal in the text, if any, for middleware that hides its owner.
+func (e *silenceError) Refusals() []*locker.ContentionError {
+	if e.known.held == nil || e.known.assumed {
+		return nil
+	}
+	return []*locker.ContentionError{e.known.held}
 }
 
 // Unwrap returns a *lockerrors.AttemptError. The last known holder is not matched: it is old.
@@ -135,6 +142,14 @@ func (e *reportedError) Is(target error) bool {
 
 // As finds target in err.
 func (e *reportedError) As(target any) bool { return errors.As(e.err, target) }
+
+// Refusals returns those of a silenceError.
+func (e *reportedError) Refusals() []*locker.ContentionError {
+	if silent, ok := errors.AsType[*silenceError](e.err); ok {
+		return silent.Refusals()
+	}
+	return nil
+}
 
 // addsUnknown reports whether the outcome is unknown but err, and so its text, does not say it.
 func (e *reportedError) addsUnknown() bool {

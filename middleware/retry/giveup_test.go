@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -361,6 +362,33 @@ func TestGivingUpInTheQueue(t *testing.T) {
 		close(free)
 		cutOff()
 		cancel()
+	})
+}
+
+// The text for an outage names the holder before it. Middleware that logs the text finds the holder, to
+// hide its owner. The error does not match it: an outage is not contention.
+func TestHolderBeforeAnOutageIsFound(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub = true
+		s.hold()
+		l := wrap(t, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if len(s.times()) == 0 {
+				return s.Acquire(ctx, req)
+			}
+			<-ctx.Done()
+			return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+		}), retry.Config{Policy: constant(100 * ms)})
+		asked := s.begin(t.Context(), l, locker.Request{MaxWait: 5 * time.Second})
+		behind := s.begin(t.Context(), l, locker.Request{MaxWait: 3 * time.Second})
+		check.Advance(5 * time.Second)
+		for what, err := range map[string]error{"who asked": asked.err, "who waited behind": behind.err} {
+			if text := telemetry.Text(err, false); !strings.Contains(err.Error(), `owner "w7"`) || strings.Contains(text, "w7") {
+				t.Errorf("%s: %v; without the owner: %s", what, err, text)
+			}
+			if _, refused := errors.AsType[*locker.ContentionError](err); refused || errors.Is(err, locker.ErrNotAcquired) {
+				t.Errorf("%s: %v matches a refusal", what, err)
+			}
+		}
 	})
 }
 

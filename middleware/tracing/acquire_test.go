@@ -261,3 +261,24 @@ func TestNoLock(t *testing.T) {
 		check.Equal(t, "spans", len(r.Started()), 1)
 	}
 }
+
+// An outage's error names the holder before it in its text alone: it shows neither the trace context nor,
+// in the span, the owner.
+func TestOutageAfterARefusal(t *testing.T) {
+	bubble(t, func(t *testing.T, server *lockertest.Locker, r *recorded) {
+		server.Hold(locker.Request{Name: "a", Owner: "w7", Note: "nightly traceparent=" + foreign, TTL: time.Minute})
+		time.AfterFunc(time.Second, func() { server.SetOutage(lockertest.Silent) })
+		_, err := locker.Chain(server, r.middleware(tracing.Config{}), waitsFor(3*time.Second)).Acquire(t.Context(),
+			locker.Request{Name: "a", MaxWait: 8 * time.Second})
+		if text := err.Error(); !strings.Contains(text, `owner "w7"`) || !strings.Contains(text, `note "nightly"`) || strings.Contains(text, "traceparent") {
+			t.Errorf("the caller gets %q", text)
+		}
+		if _, refused := errors.AsType[*locker.ContentionError](err); refused || errors.Is(err, locker.ErrNotAcquired) {
+			t.Errorf("%v matches a refusal", err)
+		}
+		status := r.only(t, "acquire lock").Status().Description
+		if !strings.Contains(status, `note "nightly"`) || strings.Contains(status, "w7") || strings.Contains(status, "traceparent") {
+			t.Errorf("the span's status is %q", status)
+		}
+	})
+}

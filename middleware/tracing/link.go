@@ -96,13 +96,14 @@ func stripped(err error) error {
 	if _, bare := err.(*locker.ContentionError); bare { //nolint:errorlint // it and no wrapper
 		return held[0]
 	}
-	return &strippedError{err, held}
+	return &strippedError{err, held, telemetry.Holder(err, true)}
 }
 
 // strippedError is an error with other refusals than it wraps.
 type strippedError struct {
-	err  error
-	held []*locker.ContentionError
+	err   error
+	held  []*locker.ContentionError
+	first *locker.ContentionError // the one that errors.As finds; nil: an outage's text alone has refusals
 }
 
 // Refusals returns the shown ones.
@@ -117,8 +118,8 @@ func (s *strippedError) Unwrap() error { return s.err }
 // As comes before Unwrap.
 func (s *strippedError) As(target any) bool {
 	held, ok := target.(**locker.ContentionError)
-	if ok {
-		*held = s.held[0]
+	if ok = ok && s.first != nil; ok {
+		*held = s.first
 	}
 	return ok
 }

@@ -75,13 +75,14 @@ func innermost(err error) error {
 	}
 }
 
-// Refusals are all the refusals in err's tree: a quorum's error may have several.
+// Refusals are all the refusals in err's tree: a quorum's error may have several. Those of an outage are
+// in its text alone: errors.As does not find them.
 func Refusals(err error) []*locker.ContentionError {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
 	case *locker.ContentionError:
 		return []*locker.ContentionError{e}
 	case interface {
-		Refusals() []*locker.ContentionError // it shows other refusals than it wraps
+		Refusals() []*locker.ContentionError // its text has other refusals than it wraps
 	}:
 		return e.Refusals()
 	case interface{ Unwrap() error }:
