@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
 )
 
 // A waiter that comes while the process gives up its place tries again afterwards: the place may be
@@ -75,6 +77,84 @@ type leavers struct {
 }
 
 func (l leavers) Leave(_, id string, left func()) { *l.ids = append(*l.ids, id); left() }
+
+// The place that an attempt passes on is removed if the next waiter gave up during the attempt. Otherwise
+// no command is sent for it.
+func TestPlaceIsPassedOnToNobody(t *testing.T) {
+	bubbles(t, map[string]int{"the next one waits": 0, "it gives up": 1}, func(t *testing.T, s *server, left int) {
+		s.queue, s.fair = true, true
+		var ids []string
+		l := wrap(t, leavers{s, &ids}, retry.Config{})
+		other := s.hold()
+		first := s.begin(t.Context(), l, locker.Request{})
+		elapse(ms)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		second := s.begin(ctx, l, locker.Request{})
+		check.Advance(100 * ms)
+		s.latency = 10 * ms
+		s.free(other)
+		elapse(ms)
+		if left > 0 {
+			cancel()
+		}
+		check.Advance(10 * ms)
+		first.mustLock(t)
+		check.Equal(t, "places removed", len(ids), left)
+		check.OK(t, first.lock.Release(t.Context()))
+		check.Advance(100 * ms)
+		if left == 0 {
+			second.mustLock(t)
+			check.OK(t, second.lock.Release(t.Context()))
+		}
+		check.Equal(t, "places removed in all", len(ids), left)
+	})
+}
+
+// slow is a Locker whose holds come late: arrives runs between an acquire at the server and its answer.
+type slow struct {
+	locker.Locker
+	arrives func()
+}
+
+func (l slow) Unwrap() locker.Locker { return l.Locker }
+
+func (l slow) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := l.Locker.Acquire(ctx, req)
+	if err == nil {
+		l.arrives()
+	}
+	return lock, err
+}
+
+// A waiter that gives up while the one ahead of it acquires keeps no other process out of a semaphore.
+func TestGivesUpBehindAnAcquire(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, s := clients.NewMemory(t), newServer()
+		process := func() locker.Locker {
+			return locker.Must(semaphore.New(clients.OpenMemory(t, m), semaphore.Config{Permits: 2}))
+		}
+		held := locker.Must(process().Acquire(t.Context(), locker.Request{Name: name, Permits: 2}))
+		ctx, cancel := context.WithCancel(t.Context())
+		here := wrap(t, slow{process(), func() { cancel(); elapse(ms) }}, retry.Config{})
+		var waiters []*result
+		for _, w := range []struct {
+			ctx context.Context //nolint:containedctx // of the case
+			l   locker.Locker
+		}{{t.Context(), here}, {ctx, here}, {t.Context(), wrap(t, process(), retry.Config{})}} {
+			waiters = append(waiters, s.begin(w.ctx, w.l, locker.Request{}))
+			elapse(100 * ms)
+		}
+		check.OK(t, held.Release(t.Context()))
+		check.Advance(50 * ms)
+		check.Is(t, waiters[1].err, context.Canceled)
+		for _, w := range []*result{waiters[0], waiters[2]} {
+			w.mustLock(t)
+			check.OK(t, w.lock.Release(t.Context()))
+		}
+	})
+}
 
 // If the waiters of a process give up after a release that counted on them, its readers leave too.
 func TestReadersThatLeaveAfterARelease(t *testing.T) {

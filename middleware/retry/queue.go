@@ -102,9 +102,9 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	if !acquired {
 		q.answers.cutOff(w, time.Now())
 		q.dropBaton(w)
-		if line.first == nil {
-			q.leaveServerQueue(w, &c)
-		}
+	}
+	if line.first == nil {
+		q.leaveServerQueue(w, acquired, &c)
 	}
 	if q.size == 0 {
 		q.removeEmpty(acquired, &c)
@@ -141,12 +141,13 @@ func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 	}
 }
 
-// leaveServerQueue makes c end w's place in the server's queue. w gave up as the last waiter of its
-// line: the server would keep the lock from others. mu is held.
-func (q *queue) leaveServerQueue(w *waiter, c *cleanup) {
+// leaveServerQueue makes c end the place in the server's queue after w, the last waiter of its line: the
+// server would keep the lock from others. If w acquired the lock, there is a place only if w passed it on
+// to a waiter that gave up meanwhile. mu is held.
+func (q *queue) leaveServerQueue(w *waiter, acquired bool, c *cleanup) {
 	switch {
 	case q.all.leaver == nil:
-	case w.shared && w.askedForPlace && q.all.strategy.ordered:
+	case w.shared && !acquired && w.askedForPlace && q.all.strategy.ordered:
 		c.queue = q
 	case !w.shared && q.mayHavePlace && (q.all.strategy.fair || q.all.strategy.ordered):
 		c.queue, c.id, q.mayHavePlace = q, q.all.id, false
