@@ -69,7 +69,7 @@ func (w *waiter) beginAt(s step, now time.Time) {
 }
 
 // begin records the begin of w's attempt at now. The attempt covers all wake-ups until now: begin
-// discards them, unless the attempt is early. mu is held.
+// discards them, unless the attempt is early. The messages are the leader's. mu is held.
 func (w *waiter) begin(s step, now time.Time) {
 	q := w.queue
 	w.mayReenter = false
@@ -82,9 +82,11 @@ func (w *waiter) begin(s step, now time.Time) {
 	case <-w.wake: // nil if w has never waited
 	default:
 	}
-	select {
-	case <-w.subscription().messages():
-	default:
+	if w.leads() { // a message covered by another's attempt alone is lost if that is cut off
+		select {
+		case <-w.subscription().messages():
+		default:
+		}
 	}
 	q.giveBaton(w)
 }
