@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -99,6 +100,38 @@ func BenchmarkHandover(b *testing.B) {
 			}
 			wg.Wait()
 			b.ReportMetric(float64(attempts.Load())/float64(b.N), "attempts/op")
+		})
+	}
+}
+
+// BenchmarkOwners acquires and releases a reentrant lock while others, each of an owner of its own, wait
+// for it: the cost does not grow with their number.
+func BenchmarkOwners(b *testing.B) {
+	for _, waiters := range []int{1, 100, 10000} {
+		b.Run(strconv.Itoa(waiters), func(b *testing.B) {
+			l := locker.Must(retry.New(retry.Config{}))(reentering{locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				if !req.NoWait {
+					return nil, &locker.ContentionError{Name: name}
+				}
+				return locker.NewLock(ctx, lease.HoldInfo{Name: name, Token: "token", Owner: req.Owner}, free{}), nil
+			})})
+			ctx, cancel := context.WithCancel(context.Background())
+			var waiting, begun sync.WaitGroup
+			begun.Add(waiters)
+			for i := range waiters {
+				var once sync.Once
+				waits := locktrace.With(ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { once.Do(begun.Done) }})
+				waiting.Go(func() { _, _ = l.Acquire(waits, locker.Request{Name: name, Owner: strconv.Itoa(i)}) })
+			}
+			begun.Wait()
+			for b.Loop() {
+				lock := locker.Must(l.Acquire(ctx, locker.Request{Name: name, Owner: "another", NoWait: true}))
+				if err := lock.Release(ctx); err != nil {
+					b.Fatal(err)
+				}
+			}
+			cancel()
+			waiting.Wait()
 		})
 	}
 }

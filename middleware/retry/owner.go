@@ -21,7 +21,7 @@ func reenters(l locker.Locker) bool {
 func (q *queue) setLatest(o outcome, w *waiter) {
 	before, owner := q.answers.latest.owner(), o.owner()
 	q.answers.latest = o
-	if !q.all.reenters || owner == "" || owner == before {
+	if owner == before || !q.hasOther(owner, w) {
 		return
 	}
 	for v := range q.waiters() {
@@ -63,18 +63,26 @@ func (w *waiter) checkOwner(since time.Time) {
 	}
 }
 
-// ownerQueued reports whether another request of w's owner is in the queue. This request may have
-// acquired the lock: w then waits for its own owner. mu is held.
-func (w *waiter) ownerQueued() bool {
-	if w.owner == "" || !w.queue.all.reenters {
-		return false
+// countOwner adds n to the number of waiters of w's owner. mu is held.
+func (q *queue) countOwner(w *waiter, n int) {
+	if w.owner == "" || !q.all.reenters {
+		return
 	}
-	for v := range w.queue.waiters() {
-		if v != w && v.owner == w.owner {
-			return true
-		}
+	if q.owners == nil {
+		q.owners = map[string]int{}
 	}
-	return false
+	if q.owners[w.owner] += n; q.owners[w.owner] == 0 {
+		delete(q.owners, w.owner)
+	}
+}
+
+// hasOther reports whether a request of owner other than w is in the queue of a reentrant strategy. w may
+// be nil. mu is held.
+func (q *queue) hasOther(owner string, w *waiter) bool {
+	if w != nil && w.queued() && w.owner == owner {
+		return q.owners[owner] > 1
+	}
+	return q.owners[owner] > 0
 }
 
 // ownerHolds reports whether o names the request's own owner as the holder. If the strategy is

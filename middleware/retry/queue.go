@@ -18,7 +18,8 @@ type queue struct {
 	lines   [2]line // exclusive, shared
 	entered int     // number of the latest waiter
 	size    int
-	answers answers // to all attempts
+	owners  map[string]int // number of waiters of each owner, if the strategy is reentrant; nil: none had one
+	answers answers        // to all attempts
 
 	// onlyLeaderShares: of the shared waiters only the leader tries, until one has acquired the lock. It is
 	// set when a shared attempt fails, or when a shared waiter becomes the leader after an exclusive
@@ -69,6 +70,7 @@ func (qs *queues) enter(r request, now time.Time) (w *waiter, ahead int, listens
 		line.last.behind = w
 	}
 	line.last = w
+	q.countOwner(w, 1)
 	if ahead == 0 {
 		w.begin(send, now)
 	}
@@ -99,6 +101,7 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 		w.behind.ahead = w.ahead
 	}
 	q.size--
+	q.countOwner(w, -1)
 	if !acquired {
 		q.answers.cutOff(w, time.Now())
 		q.dropBaton(w)

@@ -294,7 +294,7 @@ func (a *acquisition) known(now time.Time) outcome {
 	if a.waiter == nil {
 		return a.last
 	}
-	v := a.waiter.currentView(true)
+	v := a.waiter.currentView()
 	known := v.latest(a.last, a.history, a.ahead, now)
 	known = a.orOutage(known, v.answers.outage(known, now), now)
 	known.others = known.at != a.last.at

@@ -13,15 +13,16 @@ type view struct {
 	mayReenter       bool      // its owner was found to hold the lock since its latest attempt began
 	quietUntil       time.Time // a leader makes no attempt before it
 	reenters         bool      // an owner may acquire its lock again
-	ownerQueued      bool      // another request of its owner is in the queue
+	ownerQueued      bool      // another request of its owner is in the queue, and may have acquired the lock
 }
 
-// view returns w's view without ownerQueued. mu is held.
+// view returns w's view. mu is held.
 func (w *waiter) view() view {
 	q := w.queue
 	v := view{
 		request: w.request, answers: q.answers, leads: w.leads(), admitted: w.shared && w.queued() && q.admits(w),
 		onlyLeaderShares: q.onlyLeaderShares, mayReenter: w.mayReenter, reenters: q.all.reenters,
+		ownerQueued: q.hasOther(w.owner, w),
 	}
 	if v.leads && !q.all.closing {
 		heldHere := w.waitsItsTurn() && v.answers.latest.here != nil && (q.mayHavePlace || !q.all.strategy.fair)

@@ -78,7 +78,7 @@ func (a *acquisition) planWait(quietUntil time.Time, by locktrace.WakeReason, en
 	if a.last.held != nil {
 		a.waiter.subscribe(a.ctx, a.last.held)
 		p.wake, p.released, _ = a.waiter.listen()
-		p.tooLate = a.waiter.currentView(false).answers.tooLate(p.until, end, 2)
+		p.tooLate = a.waiter.currentView().answers.tooLate(p.until, end, 2)
 	}
 	return p
 }

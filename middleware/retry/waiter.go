@@ -158,13 +158,11 @@ func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 	cleanup.run()
 }
 
-// currentView returns w's view. givesUp: also find ownerQueued, in time linear in the queue.
-func (w *waiter) currentView(givesUp bool) view {
+// currentView is view for a caller without mu.
+func (w *waiter) currentView() view {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	v := w.view()
-	v.ownerQueued = givesUp && w.ownerQueued()
-	return v
+	return w.view()
 }
 
 // leave removes w without the lock, unless w has left.
