@@ -40,6 +40,11 @@ var breakCases = []testCase{
 		run: breakEndsReaders,
 	},
 	{
+		name: "readers after a Break have a higher fencing token", contract: 7, on: suite.WithoutSentinel, can: shares,
+		why: "what refuses the ended holders by their token would refuse these readers, or let those pass",
+		run: breakRaisesFence,
+	},
+	{
 		name: "Break ends all permits", contract: 7, on: suite.WithoutSentinel, permits: true,
 		why: "what is left would count against the limit",
 		run: breakEndsPermits,
@@ -204,6 +209,37 @@ func breakEndsReaders(t *caseT) {
 		}
 		t.broken(locks...)
 		t.OK(reader.Release(t.Ctx), "Release of a later reader")
+	}
+}
+
+func breakRaisesFence(t *caseT) {
+	l, other := t.direct(), t.direct()
+	strategy, ok := lease.Find[breaker](unwrap(l))
+	if !ok {
+		return
+	}
+	for _, mode := range []locker.Mode{locker.Exclusive, locker.Shared} {
+		req := locker.Request{Name: t.Key(), Mode: mode, TTL: long, Fenced: true}
+		lock := t.acquire(other, req)
+		state, end, err := strategy.FindHolds(t.Ctx, req.Name)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return
+		}
+		t.OK(err, "FindHolds")
+		req.Mode = locker.Shared
+		var later []*locker.Lock
+		if mode == locker.Shared {
+			later = append(later, t.acquire(other, req)) // it is not among those found
+		}
+		t.OK(end(t.Ctx), "Break")
+		t.broken(lock)
+		for _, reader := range append(later, t.acquire(other, req)) {
+			if reader.Fence() <= lock.Fence() || reader.Fence() <= state.Fence {
+				t.Errorf("after Break of a hold (%v) with the fencing token %d, reported as %d, a reader has %d", mode,
+					lock.Fence(), state.Fence, reader.Fence())
+			}
+			t.OK(reader.Release(t.Ctx), "Release of a later reader")
+		}
 	}
 }
 

@@ -164,8 +164,10 @@ func TestMutantsOfRWHash(t *testing.T) {
 		"only a downgrade is published")
 	m.script(rwhashWith, "a Break that ends one reader", "      tokens[#tokens + 1] = fields[i]",
 		"      tokens[1] = fields[i]", "Break ends all readers")
-	m.script(rwhashWith, "a Break that leaves the fencing token",
-		"return {1, raise_fence(KEYS[2], ARGV[2], last, ARGV[3])}", "return {1, ARGV[2]}", "Break ends all readers")
+	m.script(rwhashWith, "a Break that leaves the fencing token", "if ARGV[1] and fence ~= '0' then", "if false then",
+		"Break ends all readers", "readers after a Break have a higher fencing token")
+	m.script(rwhashWith, "a Break of a writer that leaves the fencing token", "if ARGV[1] and fence ~= '0' then",
+		"if ARGV[1] and fence ~= '0' and not lock.writer then", "readers after a Break have a higher fencing token")
 	m.script(rwhashWith, "a note of a reader that cannot be removed", "if ARGV[6] ~= '' or noting then",
 		"if ARGV[6] ~= '' then", "a note can be changed")
 	m.convict()

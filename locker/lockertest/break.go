@@ -23,15 +23,18 @@ func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func
 		return locker.State{}, nil, nil
 	}
 	state := l.state(name)
-	for _, h := range found {
-		if l.permits == 0 {
+	if t := l.of(name); l.permits == 0 {
+		for _, h := range found {
 			state.Fence = max(state.Fence, h.fence)
+		}
+		if t.fence > 0 {
+			t.mint() // later readers have it
 		}
 	}
 	return state, func(ctx context.Context) error { return l.breakHolds(ctx, name, found) }, nil
 }
 
-// breakHolds ends the live holds of found. Later readers have a higher fencing token.
+// breakHolds ends the live holds of found.
 func (l *Locker) breakHolds(ctx context.Context, name string, found []*hold) (err error) {
 	done := l.record(Call{Op: "break", Request: locker.Request{Name: name}})
 	defer func() { done(err) }()
@@ -45,9 +48,6 @@ func (l *Locker) breakHolds(ctx context.Context, name string, found []*hold) (er
 		}
 		if ended == 0 {
 			return locker.ErrNotHeld
-		}
-		if t.fence > 0 && found[0].mode == locker.Shared {
-			t.mint()
 		}
 		return nil
 	}

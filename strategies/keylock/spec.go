@@ -155,14 +155,15 @@ type Spec struct {
 	// number of waiters, unless that is {-2, text}: add_waiters of [Lua] adds it. Default: Locker.Inspect
 	// ends in errors.ErrUnsupported.
 	//
-	//	ARGV   none, or 'holds'
+	//	ARGV   none, or 'holds'; with Shared, TTL of the fence counter behind it
 	//	reply  {1, holder, number of live holds, 1 if they are shared else 0, fence}, {0},
 	//	       {-2, text}; with Permits the limit and the permits that are held follow, and no fence;
 	//	       the number is 0 if a holder has released, and its MinHold lasts for left
 	//
 	// fence is '0' if the holder has none; it may be left out. With 'holds' the values of all live
 	// holds follow, and of what a release with MinHold left: Release ends each of them by its
-	// value. Without these values locker.Break ends in errors.ErrUnsupported.
+	// value. Without these values locker.Break ends in errors.ErrUnsupported. With Shared the script
+	// then mints a token if fence is not '0': later readers must not have that of the holds.
 	Inspect *driver.Script
 }
 

@@ -1,8 +1,10 @@
--- Reads who holds. Needs current_fence, holds, lock.
+-- Reads who holds. Needs current_fence, mint_fence, holds, lock.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- KEYS[3]  the queue of waiters; nil: their number is not known
--- ARGV[1]  'holds' to get the tokens too, by which the holds can be ended
+-- ARGV[1]  'holds' to get the tokens too, by which the holds can be ended. If there is a fencing
+--          token, the next one is minted, for nobody: readers that enter from now on have it
+-- ARGV[2]  with 'holds': TTL of the counter, ms
 -- reply    {1, owner, note, ms, holds, mode, fence}   the live hold that ends last: its owner, its
 --                                                     note and the time until it ends, ms; the
 --                                                     number of live holds, without those that a
@@ -39,9 +41,13 @@ local function inspect()
     return {0}
   end
   local _, owner, note = parse_value(names)
-  local reply = {1, shown(owner), shown(note), latest - lock.now, n, lock.writer and 0 or 1, current_fence(KEYS[2])}
+  local fence = current_fence(KEYS[2])
+  local reply = {1, shown(owner), shown(note), latest - lock.now, n, lock.writer and 0 or 1, fence}
   for i = 1, ARGV[1] and #tokens or 0 do
     reply[#reply + 1] = tokens[i]
+  end
+  if ARGV[1] and fence ~= '0' then
+    mint_fence(KEYS[2], ARGV[2])
   end
   return reply
 end
