@@ -19,7 +19,8 @@ type breaker interface {
 // It ends all holds that exist when it begins: the writer or all readers of strategies/rwhash, all
 // permits of strategies/semaphore, the hold of another library, and also a Request.MinHold after a
 // release. It never ends a later hold, even if its command is executed late. In a quorum it ends
-// the holds on every node that answers.
+// the holds on every node that answers. For a hold of another library it sends one command only: a
+// later hold may have the same value there, and only a late execution can end that.
 //
 // Waiters are woken as by a release. The holder is not notified: its Lock is lost at its next
 // renewal, and until then, or until its Deadline, its process may continue. So use Break only if
@@ -30,8 +31,9 @@ type breaker interface {
 // ctx bounds the call. If Break fails, it may have ended some of the holds; it can be called again.
 //
 // Errors, in an [OpError]: ErrNotHeld (nobody holds name, or the holds ended by themselves),
-// ErrUnknownOutcome (the attempt to end the hold continues in the background), ErrInvalid,
-// errors.ErrUnsupported if no strategy among l and the Lockers in it can, the client's.
+// ErrUnknownOutcome (the attempt to end the hold continues in the background, unless it is another
+// library's), ErrInvalid, errors.ErrUnsupported if no strategy among l and the Lockers in it can, the
+// client's.
 func Break(ctx context.Context, l Locker, name string) (State, error) {
 	state, err := breakHolds(ctx, l, name)
 	if err != nil {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -41,7 +43,7 @@ func (l *Locker) endHolds(ctx context.Context, name string, values []string) err
 	for i, value := range values {
 		err := lease.ContextErr(ctx)
 		if err == nil {
-			_, err = l.foundHold(name, value, 0).Do(ctx, lease.Op{Kind: lease.OpRelease})
+			err = l.endHold(ctx, l.foundHold(name, value, 0))
 		}
 		switch {
 		case err == nil:
@@ -54,4 +56,25 @@ func (l *Locker) endHolds(ctx context.Context, name string, values []string) err
 		return locker.ErrNotHeld
 	}
 	return nil
+}
+
+// endHold releases h. It sends one command, and no more, for a hold of another library: the next hold
+// may have the same value.
+func (l *Locker) endHold(ctx context.Context, h *keyHold) error {
+	op := lease.Op{Kind: lease.OpRelease}
+	if !l.spec.foreign(h.value) {
+		_, err := h.Do(ctx, op)
+		return err
+	}
+	bound := bounded.New(ctx, h.timeout)
+	defer bound.Stop()
+	call := h.endCall(h.value, op)
+	err := call.send(bound)
+	switch {
+	case err == nil:
+		_, err = h.released(call.reply)
+	case !driver.NotExecuted(err):
+		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+	}
+	return lostIfOtherType(err)
 }

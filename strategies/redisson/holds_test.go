@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 	"github.com/holdfast-go/holdfast/strategies/redisson"
@@ -91,6 +92,18 @@ func TestBreakEndsJavaHold(t *testing.T) {
 		check.Must(t, check.ErrOf(locker.Break(t.Context(), b, name)))
 		check.Equal(t, "message", <-got, "0")
 		locktest.Gone(t, b.m, name)
+	})
+}
+
+// A Break without an answer leaves a later hold of the same thread alone.
+func TestBreakEndsJavaHoldOnce(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		b.javaHolds("1", time.Hour)
+		b.drv.Then(faultdriver.Fault{}, faultdriver.Fault{Lose: true})
+		check.Is(t, check.ErrOf(locker.Break(t.Context(), b, name)), locker.ErrUnknownOutcome)
+		b.javaHolds("1", time.Hour)
+		locktest.Sleep(time.Minute)
+		check.Equal(t, "commands", b.drv.Sent(), 2)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/redisson"
 )
@@ -26,7 +26,7 @@ const (
 // bench is a server in memory, in fake time, and a Locker on it.
 type bench struct {
 	*redisson.Locker
-	drv driver.Driver
+	drv *faultdriver.Driver
 	m   *memredis.Server
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
@@ -28,5 +29,19 @@ func TestBreakForeign(t *testing.T) {
 			t.Errorf("Break: %+v, %v; want %v", state, err, tt.want)
 		}
 		check.Equal(t, "the key is still there", b.m.Exists("a"), tt.want != nil)
+	})
+}
+
+// A Break without an answer leaves a later lock of another library alone, even one of the same value.
+func TestBreakForeignOnce(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		for _, lost := range []fault{{Lose: true}, {Hang: true}} {
+			check.Must(t, b.m.Set(name, "1"))
+			b.drv.Then(fault{}, lost)
+			check.Is(t, check.ErrOf(locker.Break(t.Context(), b, name)), locker.ErrUnknownOutcome)
+			check.Must(t, b.m.Set(name, "1"))
+			sleep(time.Minute)
+			check.Equal(t, "commands", b.drv.Sent(), 2)
+		}
 	})
 }
