@@ -15,7 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 )
 
 // Among many readers, live and expired, a writer enters if and only if none is live, and the key
@@ -138,6 +140,19 @@ func TestAHoldBeyondTheRecentOnesKeepsItsKey(t *testing.T) {
 		sleep(time.Hour)
 		b.checkMany(t)
 		b.free(t)
+	})
+}
+
+// A short hold in a key that somebody left without an expiry does not end the others.
+func TestKeyWithoutExpiry(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		b.read(t, locker.Request{TTL: time.Hour})
+		b.m.HSet(name, "rough", "0") // as after many holds
+		_, err := b.drv.Eval(t.Context(), driver.NewScript(`return redis.call('PERSIST', KEYS[1])`), []string{name}, nil)
+		check.Must(t, err)
+		b.read(t, locker.Request{TTL: time.Second})
+		sleep(2 * time.Second)
+		locktest.Holds(t, b, b.m, name, 1)
 	})
 }
 

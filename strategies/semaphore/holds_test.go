@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
 )
@@ -225,5 +226,18 @@ func TestProcessesTakeTurns(t *testing.T) {
 		wg.Wait()
 		sleep(time.Minute)
 		b.gone(t)
+	})
+}
+
+// A short hold in a set that somebody left without an expiry does not end the others.
+func TestSetWithoutExpiry(t *testing.T) {
+	run(t, 2, func(t *testing.T, b bench) {
+		take(t, b, locker.Request{TTL: time.Hour})
+		_, err := b.drv.Eval(t.Context(), driver.NewScript(`return redis.call('PERSIST', KEYS[1])`), []string{name}, nil)
+		check.Must(t, err)
+		take(t, b, locker.Request{TTL: time.Second})
+		check.Equal(t, "TTL", b.m.TTL(name), time.Hour)
+		sleep(2 * time.Second)
+		b.state(t, 1, 1)
 	})
 }

@@ -262,7 +262,8 @@ end
 local function write_hold(lock, token, till, rest)
   local last, latest = last_end(lock), nil
   if lock.rough or broken then
-    latest = till - lock.now >= redis.call('PTTL', lock.key)
+    local left = redis.call('PTTL', lock.key)
+    latest = left ~= -1 and till - lock.now >= left -- -1: somebody removed the expiry
   else
     latest = not last or till > last
   end
@@ -281,8 +282,9 @@ end
 local function sweep(lock)
   local n = redis.call('HLEN', lock.key)
   if n > few and not lock.recent then
-    local found = {live = {}, rest = lock.now + redis.call('PTTL', lock.key)}
-    if n <= 2 * few then
+    local left = redis.call('PTTL', lock.key)
+    local found = {live = {}, rest = lock.now + left}
+    if n <= 2 * few or left == -1 then
       found = scan(lock, redis.call('HGETALL', lock.key))
     end
     lock.recent, lock.beyond = table.concat(found.live), found.rest

@@ -125,9 +125,14 @@ local function store(lock, ...)
   redis.call('ZADD', lock.key, whole(-lock.limit), 'permits', whole(-1 - lock.used), 'used', ...)
 end
 
--- keep(lock, till) extends the expiry of the set to till, ms, if it is earlier.
+-- keep(lock, till) extends the expiry of the set to till, ms, if it is earlier. A set that somebody
+-- left without one gets that of the hold that ends last.
 local function keep(lock, till)
-  if redis.call('PTTL', lock.key) < till - lock.now then
+  local left = redis.call('PTTL', lock.key)
+  if left == -1 then
+    till = math.min(tonumber(redis.call('ZRANGE', lock.key, -1, -1, 'WITHSCORES')[2]), 2 ^ 53)
+  end
+  if left < till - lock.now then
     redis.call('PEXPIREAT', lock.key, whole(till))
   end
 end
