@@ -91,7 +91,7 @@ var strategies = map[string]strategy{
 		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
 			return redisson.New(drv, redisson.Config{Prefix: prefix, AttemptTimeout: attemptTimeout})
 		},
-		more: func(*cycle, string) {},
+		more: func(c *cycle, name string) { c.mode(locker.Request{Name: name}) },
 		siblings: func(name string) (counter, channel string) {
 			switch open, closed := strings.Contains(name, "{"), strings.Contains(name, "}"); {
 			case open != closed:
@@ -354,6 +354,19 @@ func (c *cycle) crowd(req locker.Request) {
 	for _, lock := range all {
 		c.check(lock.Release(c.ctx), "release of one of many")
 	}
+}
+
+var setMode = driver.NewScript(`return redis.call('HSET', KEYS[1], 'mode', 'write')`)
+
+// mode releases a hold beside which an RReadWriteLock of Redisson has left its mode.
+func (c *cycle) mode(req locker.Request) {
+	lock := c.acquire(c.locks, req)
+	if lock == nil {
+		return
+	}
+	_, err := c.drv.Eval(c.ctx, setMode, []string{req.Name}, nil)
+	c.check(err, "set the mode")
+	c.check(lock.Release(c.ctx), "release beside a mode")
 }
 
 // convert downgrades and upgrades.

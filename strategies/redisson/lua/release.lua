@@ -26,7 +26,7 @@ if ARGV[4] and not beside then
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
 if beside and redis.call('HLEN', KEYS[1]) == 1 and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
-  redis.call('DEL', KEYS[1]) -- its holder has left, and left the mode because of our field
+  redis.call('HDEL', KEYS[1], 'mode') -- its holder has left, and left the mode because of our field
 end
 if ARGV[2] ~= '' then
   if ARGV[3] ~= '2' then
