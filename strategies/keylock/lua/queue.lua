@@ -58,10 +58,11 @@ local function read_presence(queue, member, now)
 end
 
 -- need_memory(queue) raises the error of a server whose memory is full, and changes nothing. Without
--- it the first command that frees memory would allow the script any write after it.
+-- it the first command that frees memory would allow the script any write after it. In Redis 6.2 the
+-- text of the error begins with the line of the script.
 local function need_memory(queue)
   local refused = redis.pcall('ZADD', queue, 'XX', 0, '~')
-  if type(refused) == 'table' and string.find(refused.err, '^OOM') then
+  if type(refused) == 'table' and string.find(refused.err, 'OOM command', 1, true) then
     redis.call('ZADD', queue, 'XX', 0, '~')
   end
 end
