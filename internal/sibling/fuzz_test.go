@@ -13,7 +13,7 @@ import (
 // could be one of them.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{
-		"job", "{user:1}:x", "a}b", "{}x", "x{", "a{b}c}d", "}{a}", "\x00\xff", "x:fence", "{x}:wake", ":fence", "x:waiters", strings.Repeat("x", locker.MaxNameLen+1),
+		"job", "{user:1}:x", "a}b", "{}x", "x{", "a{b", "a{b}c}d", "}{a}", "\x00\xff", "x:fence", "{x}:wake", ":fence", "x:waiters", strings.Repeat("x", locker.MaxNameLen+1),
 	} {
 		f.Add("", name)
 		f.Add("app:{t", name)
@@ -37,16 +37,22 @@ func checkSiblings(t *testing.T, key string) {
 	t.Helper()
 	fence, ok := sibling.Of(key, sibling.FenceSuffix)
 	wake, ok2 := sibling.Of(key, sibling.WakeSuffix)
+	waiters, ok3 := sibling.Waiters(key)
+	tagged, _ := sibling.Waiters("{" + key + "}")
 	switch {
-	case ok != ok2:
-		t.Errorf("%q has a counter: %v, a channel: %v", key, ok, ok2)
+	case ok != ok2 || ok != ok3:
+		t.Errorf("%q has a counter: %v, a channel: %v, a queue: %v", key, ok, ok2, ok3)
 	case !ok:
-		if fence != "" || wake != "" || hashed(key+"x") == hashed(key) || hashed("{"+key+"}x") == hashed(key) {
+		if fence != "" || wake != "" || waiters != "" || hashed(key+"x") == hashed(key) || hashed("{"+key+"}x") == hashed(key) {
 			t.Errorf("%q could have siblings; there are said to be none, or %q and %q", key, fence, wake)
 		}
 	case slot(fence) != slot(key) || slot(wake) != slot(key) || fence == key || wake == key || fence == wake ||
 		!strings.Contains(fence, key) || !strings.HasSuffix(fence, sibling.FenceSuffix) || !strings.HasSuffix(wake, sibling.WakeSuffix):
 		t.Errorf("%q and %q are not beside %q: slots %d, %d, %d", fence, wake, key, slot(fence), slot(wake), slot(key))
+	case slot(waiters) != slot(key) || !strings.Contains(waiters, key) || !strings.HasSuffix(waiters, sibling.WaitersSuffix):
+		t.Errorf("%q is not beside %q: slots %d, %d", waiters, key, slot(waiters), slot(key))
+	case waiters == tagged:
+		t.Errorf("%q and %q share the queue %q", key, "{"+key+"}", waiters)
 	}
 }
 

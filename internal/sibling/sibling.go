@@ -26,7 +26,7 @@ func Of(key, suffix string) (name string, ok bool) {
 // Waiters returns the key of the queue of waiters of a lock, a sibling of its key. Unlike
 // other siblings it is not shared by "a" and "{a}": a wake-up for the other would be lost.
 func Waiters(key string) (waiters string, ok bool) {
-	if tag, _ := hashTag(key); tag != "" {
+	if tag, tagged := hashTag(key); tagged && tag != "" {
 		return Of(key, ":tag"+WaitersSuffix)
 	}
 	return Of(key, WaitersSuffix)

@@ -71,3 +71,14 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+func TestWaiters(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"a": "{a}:waiters", "{a}": "{a}:tag:waiters", "a{b": "{a{b}:waiters", "{a{b}": "{a{b}:tag:waiters", "a}b": "",
+	} {
+		if got, ok := sibling.Waiters(key); got != want || ok != (want != "") {
+			t.Errorf("Waiters(%q) = %q, %v; want %q", key, got, ok, want)
+		}
+	}
+}
