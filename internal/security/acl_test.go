@@ -241,12 +241,16 @@ func TestACLThatAllowsLess(t *testing.T) {
 					waited <- errors.Join(err, second.Release(ctx))
 				}()
 				<-waiting
+				state := locker.Must(locker.Inspect(t.Context(), l, name))
+				check.Equal(t, "Fence", state.Fence, lock.Fence())
 				check.OK(t, errors.Join(lock.Renew(t.Context(), 0), lock.Release(t.Context()), <-waited))
 				if user == "unfenced" {
 					_, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
 					if driver.CodeOf(err) != "NOPERM" || !driver.NotExecuted(err) {
 						t.Errorf("fenced: %v; want NOPERM", err)
 					}
+					check.Must(t, check.ErrOf(l.Acquire(t.Context(), locker.Request{Name: name})))
+					check.OK(t, check.ErrOf(locker.Break(t.Context(), l, name)))
 				}
 			})
 		}

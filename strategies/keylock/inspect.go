@@ -38,6 +38,10 @@ func (l *Locker) inspect(
 	if code := driver.CodeOf(err); l.spec.Queue && (code == "NOPERM" || code == "TRYAGAIN") {
 		reply, err = l.drv.Eval(bound, l.spec.Inspect, keys[:2], args)
 	}
+	// and without the counter
+	if driver.CodeOf(err) == "NOPERM" && driver.NotExecuted(err) {
+		reply, err = l.drv.Eval(bound, l.spec.Inspect, keys[:1], args)
+	}
 	if err == nil {
 		state, err = l.spec.readState(reply, key)
 	}

@@ -150,8 +150,8 @@ type Spec struct {
 	//	ARGV   value, the token in decimal, TTL of the fence counter
 	//	reply  {1, fence as it is now}, {0}, {-1, text}, {-2, text}
 	RaiseFence *driver.Script
-	// Inspect reads the holders. It always gets the fence counter as KEYS[2]. With Queue it gets
-	// the queue of waiters as KEYS[3], if the server lets it, and the last item of its reply is the
+	// Inspect reads the holders. It gets the fence counter as KEYS[2], if the server lets it. With
+	// Queue it gets the queue of waiters as KEYS[3], if it may, and the last item of its reply is the
 	// number of waiters, unless that is {-2, text}: add_waiters of [Lua] adds it. Default: Locker.Inspect
 	// ends in errors.ErrUnsupported.
 	//

@@ -1,6 +1,6 @@
 -- Reads who holds the lock. Needs most, find_holder, shown, current_fence.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter
+-- KEYS[2]  the fence counter; nil: the token is not known
 -- ARGV[1]  'holds' to get the field once more, by which the hold can be ended
 -- reply    {1, field, ms, count, 0, fence}   the holder's field, '' if it is too long to be ours; the
 --                                            PTTL; how often the holder has acquired the lock; 0:

@@ -1,6 +1,6 @@
 -- Reads who holds. Needs current_fence, mint_fence, holds, lock.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter
+-- KEYS[2]  the fence counter; nil: the token is not known
 -- KEYS[3]  the queue of waiters; nil: their number is not known
 -- ARGV[1]  'holds' to get the tokens too, by which the holds can be ended. If there is a fencing
 --          token, the next one is minted, for nobody: readers that enter from now on have it

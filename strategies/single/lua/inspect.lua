@@ -1,6 +1,6 @@
 -- Reads who holds the lock. Needs most, read, current_fence, reserved.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter
+-- KEYS[2]  the fence counter; nil: the token is not known
 -- KEYS[3]  the queue of waiters; nil: their number is not known
 -- ARGV[1]  'holds' to get the value once more, by which the hold can be ended
 -- reply    {1, value, ms, 1, 0, fence}   what is stored, '' if it is too long to be ours; its PTTL;
