@@ -3,6 +3,9 @@ package keylock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +95,41 @@ func TestOutOfMemory(t *testing.T) {
 				wantNone(t, lock.Release(t.Context()))
 			}
 			wantNone(t, h.kept.Release(t.Context()))
+		})
+	}
+}
+
+// A release that finds the lock gone, as one that is sent again, wakes a waiter on a server out of
+// memory too.
+func TestReleaseOutOfMemory(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	drv := clients.All[0].Open(t, server.Addr())
+	fair := ours[0]
+	fair.name, fair.new = "fair", func(d driver.Driver) (locker.Locker, error) {
+		return single.New(d, single.Config{Fair: true, AttemptTimeout: time.Minute})
+	}
+	for _, s := range append(slices.Clone(ours[:5]), fair) { // redisson has no queue
+		l := locker.Must(s.new(drv))
+		req := locker.Request{Name: s.name, Mode: s.mode, TTL: time.Hour}
+		if s.name == "semaphore" {
+			req.Permits = 3
+		}
+		check.Eventually(t, "a waiter is woken: "+s.name, func() bool { // its place ends after some seconds
+			lock := locker.Must(l.Acquire(t.Context(), req))
+			id := lease.NewToken()
+			ctx := lease.WithWaiting(t.Context(), lease.Waiting{ID: id, Since: time.Now()})
+			_ = locktest.Refusal(t, check.ErrOf(l.Acquire(ctx, locker.Request{Name: s.name})))
+			server.MustCommand(t, "DEL", s.name)
+			server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
+			_, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRelease})
+			check.Error(t, s.name, err, locker.ErrLost)
+			score := fmt.Sprint(server.MustCommand(t, "ZSCORE", "{"+s.name+"}:waiters", id))
+			_, err = leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRelease})
+			check.Error(t, s.name+", again", err, locker.ErrLost)
+			server.MustCommand(t, "CONFIG", "SET", "maxmemory", "0")
+			server.MustCommand(t, "DEL", s.name, "{"+s.name+"}:waiters") // fair: the lock is kept for the waiter
+			return t.Failed() || strings.HasPrefix(score, "-")
 		})
 	}
 }

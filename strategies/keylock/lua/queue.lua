@@ -136,6 +136,7 @@ end
 -- has time to try. It publishes nothing for own, which its process wakes. It returns the ID of the
 -- woken waiter and when it was woken, as its score, or nil if the queue is empty.
 local function wake_first(queue, channel, own)
+  redis.pcall('ZREM', queue, '') -- no member: after it a server out of memory allows other writes
   local now = now_us()
   while true do
     local id, score, delivery = first_waiter(queue, now)
