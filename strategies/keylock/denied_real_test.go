@@ -52,7 +52,8 @@ var ours = []struct {
 	}},
 }
 
-// On a server out of memory, holders renew, convert, release, and undo a resume.
+// On a server out of memory, holders renew, convert, release, and undo a resume, and holds can be
+// broken.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -67,6 +68,8 @@ func TestOutOfMemory(t *testing.T) {
 		h.resumed = locker.Must(locker.Resume(t.Context(), l, h.first.Handle()))
 		req.Name, req.MinHold = "kept "+s.name, time.Minute
 		h.kept = locker.Must(l.Acquire(t.Context(), req))
+		req.Name, req.MinHold = "broken "+s.name, 0
+		locker.Must(l.Acquire(t.Context(), req))
 		all = append(all, h)
 	}
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
@@ -95,6 +98,7 @@ func TestOutOfMemory(t *testing.T) {
 				wantNone(t, lock.Release(t.Context()))
 			}
 			wantNone(t, h.kept.Release(t.Context()))
+			wantNone(t, check.ErrOf(locker.Break(t.Context(), locker.Must(s.new(drv)), "broken "+s.name)))
 		})
 	}
 }

@@ -47,6 +47,7 @@ local function inspect()
     reply[#reply + 1] = tokens[i]
   end
   if ARGV[1] and fence ~= '0' then
+    allow_writes(lock)
     mint_fence(KEYS[2], ARGV[2])
   end
   return reply
