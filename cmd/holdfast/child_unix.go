@@ -229,8 +229,16 @@ func (c *child) signal(sig os.Signal) {
 	if c.reaped {
 		return
 	}
-	_ = syscall.Kill(-c.pid, syscall.Signal(signalNumber(sig)))
+	c.send(syscall.Signal(signalNumber(sig)))
 	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
+}
+
+// send sends a signal to the command's group. The kernel refuses that if the command has changed its
+// user.
+func (c *child) send(sig syscall.Signal) {
+	if err := syscall.Kill(-c.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		warnf("the command did not get %s: %v", unix.SignalName(sig), err)
+	}
 }
 
 // terminate asks the group to end.
@@ -241,11 +249,11 @@ func (c *child) kill() { c.signal(syscall.SIGKILL) }
 // awaitGroup waits until the rest of the group has ended too, and kills it at timeout. The number
 // of a group is not reused while it has members, even if its first process has ended.
 func (c *child) awaitGroup(timeout <-chan time.Time) {
-	for syscall.Kill(-c.pid, 0) == nil {
+	for !errors.Is(syscall.Kill(-c.pid, 0), syscall.ESRCH) {
 		c.reapOrphans()
 		select {
 		case <-timeout:
-			_ = syscall.Kill(-c.pid, syscall.SIGKILL)
+			c.send(syscall.SIGKILL)
 			return
 		case <-time.After(20 * time.Millisecond):
 			if timeout == nil { // it was killed already
