@@ -38,6 +38,8 @@ func startChild(cmd *exec.Cmd, _ bool) (*child, error) {
 	return c, nil
 }
 
+func interruptGroup() {}
+
 func inForeground(*os.File) bool { return true }
 
 func (c *child) signal(os.Signal) {}

@@ -170,11 +170,13 @@ func (c *child) wait() int {
 			if c.foreground {
 				giveTerminal(c.tty, unix.Getpgrp())
 			}
-			switch {
+			switch sig := status.Signal(); {
 			case err != nil:
 				return statusFailed
+			case c.foreground && (sig == syscall.SIGINT || sig == syscall.SIGQUIT):
+				return statusInterrupted
 			case status.Signaled():
-				return statusSignal + int(status.Signal())
+				return statusSignal + int(sig)
 			default:
 				return status.ExitStatus()
 			}
@@ -215,6 +217,17 @@ func (c *child) stopWithCommand(sig syscall.Signal) {
 		giveTerminal(c.tty, c.pid)
 	}
 	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
+}
+
+// interruptGroup ends holdfast and the rest of its process group by SIGINT, which Ctrl-C sent to the
+// command alone: a shell ends its script if a program of it dies of SIGINT.
+func interruptGroup() {
+	if os.Getpid() == 1 { // the kernel spares it
+		return
+	}
+	signal.Reset(syscall.SIGINT)
+	_ = syscall.Kill(0, syscall.SIGINT)
+	<-time.After(time.Second) // it may return before it has ended this process
 }
 
 func giveTerminal(tty *os.File, group int) {

@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
@@ -29,7 +30,12 @@ import (
 
 func main() {
 	logging.Disable() // go-redis would log to standard error
-	os.Exit(execute(os.Args[1:]))
+	status := execute(os.Args[1:])
+	if status == statusInterrupted {
+		interruptGroup()
+		status = statusSignal + int(syscall.SIGINT)
+	}
+	os.Exit(status)
 }
 
 // execute runs the command line and returns the exit status.

@@ -36,6 +36,7 @@ func TestRunStatus(t *testing.T) {
 		{name: "success", args: []string{"status:1", "--", "true"}},
 		{name: "own status", args: []string{"status:2", "--", "sh", "-c", "exit 7"}, want: 7},
 		{name: "own signal", args: []string{"status:3", "--", "sh", "-c", "kill -KILL $$"}, want: 128 + 9},
+		{name: "own interrupt, without a terminal", args: []string{"status:3i", "--", "sh", "-c", "kill -INT $$"}, want: 128 + 2},
 		{name: "flags before the name", args: []string{"--ttl", "1m", "status:4", "--", "true"}},
 		{name: "flags of the command", args: []string{"status:5", "--", "sh", "-c", `test "$1" = --ttl`, "sh", "--ttl"}},
 		{name: "dash before the name", args: []string{"--no-wait", "--", "-status", "--", "true"}},

@@ -22,6 +22,7 @@ const (
 	statusCannotRun   = 126 // the command could not be started
 	statusNotFound    = 127 // the command was not found
 	statusSignal      = 128 // and the number of the signal
+	statusInterrupted = 256 // no status: Ctrl-C ended the command, and holdfast dies of SIGINT too
 )
 
 // statusError is an error with its exit status. Without err nothing is printed.

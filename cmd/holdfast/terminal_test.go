@@ -144,6 +144,29 @@ func TestRunCtrlZWithoutShell(t *testing.T) {
 	check.Eventually(t, "the lock is released", func() bool { return !held(t, s, "ctrl-z") })
 }
 
+// Ctrl-C ends a script with holdfast, in shells that die of it at once and in those that wait how their
+// program ends. The lock is released by then.
+func TestRunInterruptedScript(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	for _, shell := range []string{"sh", "bash"} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			path, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skip(err)
+			}
+			name := "script:" + shell
+			term := atTerminal(t, s, path, "-c", `for i in 1 2; do "$0" run "$1" -- sh -c 'echo ready; exec sleep 600'; done; echo "the end"`, os.Args[0], name)
+			term.send(t, "", "ready", 1)
+			term.send(t, "\x03", "^C", 1)
+			check.Eventually(t, "the script ends", func() bool { return check.Closed(term.ended) })
+			check.Equal(t, "the lock is held after the end", held(t, s, name), false)
+			check.Equal(t, "the terminal shows", term.out.String(), "ready\r\n^C")
+		})
+	}
+}
+
 // In a pipeline a program behind holdfast, such as less, goes on reading from the terminal while
 // the command runs, and Ctrl-Z stops the command too.
 func TestRunInPipeline(t *testing.T) {
