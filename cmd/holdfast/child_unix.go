@@ -69,12 +69,18 @@ func startChild(cmd *exec.Cmd, killWithParent bool) (*child, error) {
 			defer c.tty.Close() //nolint:errcheck // nothing was written
 		}
 		stops := c.catchStops()
+		if c.tty != nil {
+			// The command inherits an ignored signal, but not a caught one.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGTTOU)
+		}
 		err := cmd.Start()
+		if c.tty != nil {
+			signal.Ignore(syscall.SIGTTOU) // for holdfast to take the terminal back
+		}
 		if err == nil {
 			c.pid = cmd.Process.Pid
-			if c.tty != nil {
-				signal.Ignore(syscall.SIGTTOU) // for holdfast to take the terminal back
-			}
+		} else if c.foreground { // a child that could not become the command may have had it
+			giveTerminal(c.tty, unix.Getpgrp())
 		}
 		started <- err
 		if err == nil {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -142,6 +145,36 @@ func TestRunCtrlZWithoutShell(t *testing.T) {
 	term.send(t, "alive\n", "alive", 2)
 	term.send(t, "\x04", "", 0)
 	check.Eventually(t, "the lock is released", func() bool { return !held(t, s, "ctrl-z") })
+}
+
+// After a command that cannot be started, a script has the terminal again.
+func TestRunNoProgramAtTerminal(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "script")
+	check.Must(t, os.WriteFile(script, []byte("true\n"), 0o700))
+	term := atTerminal(t, shared.Get(t), locker.Must(exec.LookPath("sh")), "-c",
+		`"$0" run no-program -- "$1"; echo "status $?"; read x; echo "got $x"`, os.Args[0], script)
+	term.send(t, "", "status 126", 1)
+	term.send(t, "me\n", "got me", 1)
+}
+
+// No command of a leader ignores SIGTTOU, as holdfast does once it has started one.
+func TestLeaderAtTerminal(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	term := atTerminal(t, s, "", "leader", "terminal", "--", "sh", "-c", "grep SigIgn /proc/self/status; exec sleep 600")
+	ignored := regexp.MustCompile(`SigIgn:\s+([0-9a-f]+)\r`)
+	for n := range 2 {
+		var found [][]string
+		check.Eventually(t, "a command runs", func() bool {
+			found = ignored.FindAllStringSubmatch(term.out.String(), -1)
+			return len(found) > n
+		})
+		if mask := locker.Must(strconv.ParseUint(found[n][1], 16, 64)); mask&(1<<(syscall.SIGTTOU-1)) != 0 {
+			t.Errorf("command %d ignores %x", n, mask)
+		}
+		must(t, at(s.Addr()), "release", "--force", "terminal")
+	}
 }
 
 // Ctrl-C ends a script with holdfast, in shells that die of it at once and in those that wait how their
