@@ -104,6 +104,9 @@ func (o *options) runConformance(ctx context.Context, chosen *regexp.Regexp, asJ
 	if ctx.Err() != nil {
 		return runError(ctx, context.Cause(ctx))
 	}
+	if err == nil && sum == (summary{}) {
+		return fmt.Errorf("--run %q: no case has a name like that; without --run each case is printed", chosen)
+	}
 	if err := sum.print(stdout, asJSON); err != nil {
 		return withStatus(err)
 	}

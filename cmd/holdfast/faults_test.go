@@ -118,6 +118,7 @@ func TestRefused(t *testing.T) {
 		"conformance, a database":      {at(addr + "/1"), []string{"conformance"}, statusUsage},
 		"conformance, a prefix":        {at(addr), []string{"conformance", "--prefix", "p:"}, statusUsage},
 		"conformance, no expression":   {at(addr), []string{"conformance", "--run", "("}, statusUsage},
+		"conformance, no case":         {at(addr), []string{"conformance", "--run", "typo"}, statusUsage},
 		"conformance, several permits": {at(addr), []string{"conformance", "--strategy", "semaphore:2"}, statusUsage},
 	}, func(t *testing.T, test test) {
 		if out, errs, status := run(t, append(test.env, withItsLimits), test.args...); status != test.want || out != "" || errs == "" {
