@@ -62,6 +62,9 @@ func (o *options) readEnvironment(flags *pflag.FlagSet) error {
 	if o.urlArgument && o.nodesArgument {
 		return errors.New("give --url or --nodes, not both")
 	}
+	if !o.urlArgument && !o.nodesArgument && os.Getenv("HOLDFAST_URL") != "" && os.Getenv("HOLDFAST_NODES") != "" {
+		return errors.New("set HOLDFAST_URL or HOLDFAST_NODES, not both")
+	}
 	for _, name := range fromEnvironment {
 		variable := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		value := os.Getenv(variable)

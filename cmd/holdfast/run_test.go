@@ -26,6 +26,7 @@ func TestRunStatus(t *testing.T) {
 	plain, blank := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "blank")
 	check.Must(t, errors.Join(os.WriteFile(plain, nil, 0o600), os.WriteFile(blank, []byte("\n"), 0o600)))
 	locked := redistest.Start(t, redistest.Options{Password: "sesame"})
+	const nowhere = "HOLDFAST_NODES=redis://127.0.0.1:1"
 	tests := []struct {
 		name string
 		env  []string // HOLDFAST_URL of the shared server if empty
@@ -60,6 +61,9 @@ func TestRunStatus(t *testing.T) {
 		{name: "password of a node in an argument", env: []string{}, args: []string{"a", "--nodes", "redis://h,redis://:sesame@h", "--", "true"}, want: 64, says: "every user of this machine can read"},
 		{name: "empty password file", env: append(at(locked.Addr()), "HOLDFAST_PASSWORD_FILE="+plain), args: []string{"a", "--", "true"}, want: 64, says: plain + " has no password"},
 		{name: "blank password file", args: []string{"a", "--password-file", blank, "--", "true"}, want: 64, says: blank + " has no password"},
+		{name: "two variables", env: append(at(s.Addr()), nowhere), args: []string{"a", "--", "true"}, want: 64, says: "HOLDFAST_URL or HOLDFAST_NODES, not both"},
+		{name: "two variables, and --url", env: append(at("127.0.0.1:1"), nowhere), args: []string{"status:8", "--url", "redis://" + s.Addr(), "--", "true"}},
+		{name: "two variables, and --nodes", env: append(at("127.0.0.1:1"), nowhere), args: []string{"status:9", "--nodes", "redis://" + s.Addr(), "--", "true"}},
 		{name: "no command", args: []string{"a"}, want: 64, says: "--"},
 		{name: "no dashes", args: []string{"a", "true"}, want: 64, says: "--"},
 		{name: "two names", args: []string{"a", "b", "--", "true"}, want: 64, says: "one name"},
