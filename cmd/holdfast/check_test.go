@@ -106,6 +106,7 @@ func TestCheck(t *testing.T) {
 	} {
 		good.MustCommand(t, append([]any{"ACL", "SETUSER", user, "on", ">sesame"}, rules...)...)
 	}
+	good.MustCommand(t, append(append([]any{"ACL", "SETUSER", "redisson"}, rule(t, "redisson")...), "+info", "+config|get")...)
 	as := func(user string) []string { return at(user + ":sesame@" + good.Addr()) }
 	type test struct {
 		env    []string
@@ -145,6 +146,7 @@ func TestCheck(t *testing.T) {
 		"no info": {env: as("noinfo"), args: []string{"--strategy", "rwhash"}, status: 1,
 			want: map[string]level{"info": levelUnknown, "clock": levelUnknown, "strategy rwhash": levelProblem}, says: "the server's version"},
 		"a pattern of keys": {env: as("nothingelse"), args: []string{"lock:"}},
+		"its rule":          {env: at("redisson:secret@" + good.Addr()), args: []string{"--strategy", "redisson", "lock:"}},
 		"not the pattern": {env: as("nothingelse"), args: []string{"--strategy", "single"}, status: 1,
 			want: map[string]level{"strategy single": levelProblem}, says: "keys"},
 	}, func(t *testing.T, test test) {

@@ -18,7 +18,8 @@ const throwawayTTL = 20 * time.Second
 // throwaway returns a name unused by others.
 func throwaway(begin string) string { return begin + lease.NewToken() }
 
-var removeScript = driver.NewScript(`return redis.call('DEL', KEYS[1])`)
+// The ACL rule of redisson, in SECURITY.md, has PEXPIRE and no DEL.
+var removeScript = driver.NewScript(`return redis.call('PEXPIRE', KEYS[1], 0)`)
 
 // removeKeys removes the keys of a free lock. Its fence counter would live for long: counter names
 // it; empty: the usual one.
