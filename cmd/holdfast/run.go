@@ -156,7 +156,8 @@ Exit status: that of the command, 128+n if signal n ended it, or
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait if another holds the lock")
-	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long to wait for the lock, and for the server; for ever if 0")
+	flags.DurationVar(&f.maxWait, "max-wait", 0,
+		"how long to wait for the lock; for ever if 0. The server's first answer is awaited for\n--connect-timeout at most")
 	flags.DurationVar(&f.minHold, "min-hold", 0,
 		"how long the name stays taken from the acquire on, even if the command ends earlier")
 	flags.BoolVar(&f.shared, "shared", false, "hold the lock with other shared holders (strategy rwhash)")
