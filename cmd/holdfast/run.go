@@ -121,7 +121,8 @@ func newRun(o *options) *cobra.Command {
 		Use:   "run NAME [flags] -- COMMAND [ARGS...]",
 		Short: "Run a command under a lock",
 		Long: `Run a command under a lock: acquire it, wait if another holds it, renew it while the command
-runs, and release it when the command ends.
+runs, and release it when the command ends. A command that hangs keeps the lock: bound it, as by
+timeout of GNU coreutils.
 
 The command gets HOLDFAST_NAME and, with --fenced, HOLDFAST_FENCE in its environment. It runs in a
 process group of its own, which gets the signals that holdfast gets. If the lock is lost, the group
@@ -133,7 +134,7 @@ Exit status: that of the command, 128+n if signal n ended it, or
   70  another failure                    79  the lock was lost while the command ran
   126 the command cannot be run          127 the command was not found`,
 		Example: `  holdfast run nightly --no-wait -- /usr/local/bin/report
-  holdfast run tick --no-wait --min-hold 50s --held-status 0 -- /usr/local/bin/tick
+  holdfast run tick --no-wait --min-hold 30s --held-status 0 -- timeout 50m /usr/local/bin/tick
   holdfast run db --fenced --max-wait 1m -- sh -c 'migrate --fence "$HOLDFAST_FENCE"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, argv, err := f.check(cmd, args)
