@@ -138,16 +138,20 @@ func frozenServerLeavesNoKey(t *caseT) {
 	defer cancel()
 	results := map[string]<-chan error{}
 	t.OK(t.Server.Real.Freeze(), "freeze the server")
-	for i := range 8 {
+	begin := func() {
 		name := t.Key()
-		results[name] = acquiring(ctx, l, locker.Request{Name: name, TTL: long, Fenced: i%2 == 0})
+		results[name] = acquiring(ctx, l, locker.Request{Name: name, TTL: long, Fenced: len(results)%2 == 0})
 	}
-	t.Eventually("an acquire is sent", func() bool { // others may wait for a connection
+	for range 8 {
+		begin()
+	}
+	t.Eventually("an acquire is sent", func() bool {
 		for name := range results {
 			if p.Sent(name) > 0 {
 				return true
 			}
 		}
+		begin() // the others wait for new connections, if the client has just got back its old one
 		return false
 	})
 	cancel()
