@@ -15,11 +15,11 @@
 // The requests for one name form a line, first in, first out. The first one acquires from the
 // wrapped Locker, with its waiting and renewal. From then on this process has a tenure. A release
 // passes the hold on to the next request of the line, the heir. The heir gets a Lock of its own. Once
-// Config.Tenure has passed since the acquire, or if nobody waits, the release is sent. Then the next
-// request in the line asks the wrapped Locker, marked as waiting: it passes no process woken by the
-// release. If the strategy keeps no queue at the server, the request asks after a pause of four round
-// trips, at least 1 ms and at most 100 ms; otherwise it pauses once in 100 ms, for other libraries:
-// they poll.
+// Config.Tenure has passed since the acquire, or if nobody waits, the release is sent. Once it is
+// answered, or after 50 ms without an answer, the next request in the line asks the wrapped Locker,
+// marked as waiting: it passes no process woken by the release. If the strategy keeps no queue at the
+// server, the request asks after a pause of four round trips, at least 1 ms and at most 100 ms;
+// otherwise it pauses once in 100 ms, for other libraries: they poll.
 //
 // # What is guaranteed
 //

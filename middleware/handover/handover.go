@@ -206,7 +206,7 @@ func (a *acquisition) newLock(h *heir) *locker.Lock {
 	l.hold = lock.Hold()
 	a.mu.Lock()
 	t.holder, t.note, h.tenure = l.hold, a.req.Note, nil
-	lost := t.ended
+	lost := !t.ended.IsZero()
 	a.mu.Unlock()
 	if lost { // the loss found no holder
 		l.hold.MarkLost(t.hold.Err())

@@ -120,7 +120,7 @@ func (c *cohort) giveUp(h *heir, ctxEnded bool) (held *locker.ContentionError, g
 // holder describes the holder in this process, or returns nil. mu is held.
 func (l *line) holder() *locker.ContentionError {
 	t := l.tenure
-	if t == nil || t.ended {
+	if t == nil || !t.ended.IsZero() {
 		return nil
 	}
 	held := &locker.ContentionError{Name: l.name}
@@ -161,13 +161,29 @@ func (l *line) push(h *heir) {
 	l.last = h
 	l.size++
 	if l.checkTimer == nil {
-		l.checkTimer = time.AfterFunc(checkEvery, l.checkForHeirs)
+		l.checkTimer = time.AfterFunc(l.untilCheck(), l.checkForHeirs)
+	}
+}
+
+// untilCheck returns the time until the next checkForHeirs. mu is held.
+func (l *line) untilCheck() time.Duration {
+	if l.tenure != nil && !l.tenure.ended.IsZero() { // its release is in flight
+		return maxUnconfirmed
+	}
+	return checkEvery
+}
+
+// checkRelease lets a pending checkForHeirs run in time for a release that begins. mu is held.
+func (l *line) checkRelease() {
+	if l.checkTimer != nil && l.checkTimer.Stop() { // else nobody waits, or it runs already
+		l.checkTimer.Reset(maxUnconfirmed)
 	}
 }
 
 // checkForHeirs asks the server whether it still has the hold, once in checkEvery while heirs wait and
 // nothing is handed over. The check does not extend the lease: a lease must not grow because others
-// wait.
+// wait. After a release without an answer for maxUnconfirmed it lets the first heir ask the wrapped
+// Locker.
 func (l *line) checkForHeirs() {
 	l.cohort.mu.Lock()
 	defer l.cohort.mu.Unlock()
@@ -175,11 +191,14 @@ func (l *line) checkForHeirs() {
 	if l.first == nil {
 		return
 	}
-	l.checkTimer = time.AfterFunc(checkEvery, l.checkForHeirs)
-	t, now := l.tenure, time.Now()
-	if t != nil && t.holder != nil && !t.ended && !t.checking && now.Sub(t.confirmed) >= checkEvery/2 {
+	switch t, now := l.tenure, time.Now(); {
+	case t == nil:
+	case !t.ended.IsZero():
+		t.end()
+	case t.holder != nil && !t.checking && now.Sub(t.confirmed) >= checkEvery/2:
 		t.startCheck(noopTTL, now)
 	}
+	l.checkTimer = time.AfterFunc(checkEvery, l.checkForHeirs)
 }
 
 func (l *line) remove(h *heir) {

@@ -12,7 +12,8 @@ import (
 
 const (
 	// maxUnconfirmed and the TTL divided by confirmShare bound the time of hand-overs without an
-	// answer of the server.
+	// answer of the server. maxUnconfirmed also bounds the time for which heirs wait for the answer
+	// to a release.
 	maxUnconfirmed = 50 * time.Millisecond
 	confirmShare   = 10
 	// checkEvery is the time between checks for heirs while nothing is handed over.
@@ -37,12 +38,11 @@ type tenure struct {
 	lock  *locker.Lock // of the wrapped Locker; nil once the holder's Lock is forgotten
 	hold  lease.Hold   // lock's
 	began time.Time
-	until time.Time // no hand-over after it
 
 	holder     lease.Hold // of the latest Lock; nil during a hand-over
 	note       string     // the holder's
 	noHandOver bool       // the next release is sent
-	ended      bool       // the hold is lost, or its release was sent
+	ended      time.Time  // when the hold was lost, or its release sent; zero: neither
 
 	firstFence, fence, reservedFence int64 // fencing tokens: of the acquire, of the latest Lock, the last reserved
 
@@ -57,7 +57,7 @@ type tenure struct {
 func (a *acquisition) beginTenure(h *heir, lock *locker.Lock) {
 	now, fence := time.Now(), lock.Fence()
 	t := &tenure{
-		line: h.line, lock: lock, hold: lock.Hold(), began: now, until: now.Add(a.cfg.Tenure), confirmed: now,
+		line: h.line, lock: lock, hold: lock.Hold(), began: now, confirmed: now,
 		firstFence: fence, fence: fence, reservedFence: fence,
 	}
 	a.mu.Lock()
@@ -102,7 +102,8 @@ func (t *tenure) handOn(from lease.Hold, now time.Time) handOnResult {
 // mayHandOver reports whether t may be handed over at now. mu is held. The Err of the wrapped
 // Locker's Lock calls no callback in this goroutine that could lock mu: see lockState.unlock.
 func (t *tenure) mayHandOver(now time.Time) bool {
-	if t.noHandOver || t.ended || t.line.cohort.closing || !now.Before(t.until) {
+	c := t.line.cohort
+	if t.noHandOver || !t.ended.IsZero() || c.closing || now.Sub(t.began) >= c.cfg.Tenure {
 		return false
 	}
 	if t.checking && now.Sub(t.confirmed) > t.unconfirmedLimit() {
@@ -190,31 +191,36 @@ func (t *tenure) passOrRelease(from lease.Hold, result handOnResult) {
 	}
 }
 
-// release sends the release, and then lets the next heir ask the wrapped Locker.
+// release sends the release, and then lets the next heir ask the wrapped Locker. If there is no
+// answer for long, checkForHeirs does.
 func (t *tenure) release(ctx context.Context) error {
-	t.line.cohort.mu.Lock()
-	t.ended = true
+	mu := &t.line.cohort.mu
+	mu.Lock()
+	t.ended = time.Now()
 	if t.cancelCheck != nil {
 		t.cancelCheck()
 	}
-	lock, began := t.lock, time.Now()
-	t.line.cohort.mu.Unlock()
-	defer func() { t.end(time.Since(began)) }() // even if a callback panics
+	lock := t.lock
+	t.line.checkRelease()
+	mu.Unlock()
+	defer func() { // even if a callback panics
+		mu.Lock()
+		t.end()
+		mu.Unlock()
+	}()
 	if lock == nil {
 		return nil // forgotten
 	}
 	return bare(lock.Release(ctx))
 }
 
-// end removes t from its line. took is the duration of the release.
-func (t *tenure) end(took time.Duration) {
-	c, l, now := t.line.cohort, t.line, time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// end removes t, which has ended, from its line, if it is there. mu is held.
+func (t *tenure) end() {
+	l, now := t.line, time.Now()
 	if l.tenure == t {
 		l.tenure = nil
-		if l.first != nil && (!c.serverQueue || now.Sub(l.paused) >= pauseEvery) {
-			l.paused, l.pause = now, min(max(minPause, 4*took), pauseEvery)
+		if l.first != nil && (!l.cohort.serverQueue || now.Sub(l.paused) >= pauseEvery) {
+			l.paused, l.pause = now, min(max(minPause, 4*now.Sub(t.ended)), pauseEvery)
 		}
 		l.advance()
 	}
@@ -223,18 +229,18 @@ func (t *tenure) end(took time.Duration) {
 // undone ends t after its acquire was undone.
 func (t *tenure) undone() {
 	t.line.cohort.mu.Lock()
-	t.ended = true
-	t.line.cohort.mu.Unlock()
-	t.end(0)
+	defer t.line.cohort.mu.Unlock()
+	t.ended = time.Now()
+	t.end()
 }
 
 // lost ends t, and the holder's Lock, after the wrapped Locker's Lock was lost.
 func (t *tenure) lost(context.Context, locktrace.LostInfo) {
 	t.line.cohort.mu.Lock()
-	t.ended = true
+	t.ended = time.Now()
+	t.end()
 	holder := t.holder
 	t.line.cohort.mu.Unlock()
-	t.end(0)
 	if holder != nil && holder.Err() == nil { // else it ended by its own clock
 		holder.MarkLost(t.hold.Err())
 	}
@@ -280,7 +286,7 @@ func (t *tenure) skipsRenewal(holder lease.Hold, info locktrace.RenewedInfo) boo
 // releaseEnded releases the hold if its holder ended by its own clock, without a release.
 func (t *tenure) releaseEnded(holder lease.Hold) {
 	t.line.cohort.mu.Lock()
-	stale := t.holder == holder && !t.ended
+	stale := t.holder == holder && t.ended.IsZero()
 	t.line.cohort.mu.Unlock()
 	if stale && holder.Err() != locker.ErrReleased { //nolint:errorlint // set by Release itself
 		go func() { _ = t.release(context.Background()) }()
