@@ -23,6 +23,11 @@ var handOverCases = []testCase{
 		run: handOverKeepsTheLease,
 	},
 	{
+		name: "a waiter for a hand-over learns the changed note", contract: 13, on: suite.OnlyMemory, can: handsOver,
+		why: "the process knows its holder and asks nobody: it would go on to name what the holder did long ago",
+		run: waiterLearnsNote,
+	},
+	{
 		name: "Break ends hand-overs", contract: 7, on: suite.OnlyMemory, can: handsOver,
 		why: "a hold that the server no longer has must not be handed on for as long as the tenure lasts",
 		run: breakEndsHandOvers,
@@ -33,7 +38,7 @@ var handOverCases = []testCase{
 // must behave in the same way.
 func handOverIsAHold(t *caseT) {
 	const waiters = 3
-	l, name := t.handingOver(t.direct(), time.Hour), t.Key()
+	l, name := t.handingOver(t.direct()), t.Key()
 	req := locker.Request{Name: name, TTL: long, Fenced: true}
 	held := t.acquire(l, req)
 	got := make(chan *locker.Lock)
@@ -72,7 +77,7 @@ func handOverIsAHold(t *caseT) {
 
 // handOverKeepsTheLease hands a lock over some time after its acquire.
 func handOverKeepsTheLease(t *caseT) {
-	l, req := t.handingOver(t.direct(), time.Hour), locker.Request{Name: t.Key(), TTL: long}
+	l, req := t.handingOver(t.direct()), locker.Request{Name: t.Key(), TTL: long}
 	held := t.acquire(l, req)
 	handed := false
 	ctx := locktrace.With(t.Ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
@@ -88,11 +93,26 @@ func handOverKeepsTheLease(t *caseT) {
 	t.OK(next.Release(t.Ctx), "Release of the next holder")
 }
 
+// waiterLearnsNote changes the note of a lock, and lets a request of the same process give up.
+func waiterLearnsNote(t *caseT) {
+	l, name := t.handingOver(t.direct()), t.Key()
+	held := t.acquire(l, locker.Request{Name: name, TTL: long, Note: "step 1"})
+	if t.setsNote(held, "step 2") {
+		_, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, MaxWait: 300 * time.Millisecond})
+		t.Is(err, locker.ErrMaxWait, "a waiter of the same process")
+		var ce *locker.ContentionError
+		if !errors.As(err, &ce) || !sameNote(ce.Note, "step 2") {
+			t.Errorf("%v does not name the note", err)
+		}
+	}
+	t.OK(held.Release(t.Ctx), "Release")
+}
+
 // breakEndsHandOvers hands a lock to and fro between two requests, and ends the hold meanwhile: within 50
 // ms one of them acquires at the server.
 func breakEndsHandOvers(t *caseT) {
 	const most = 50 * time.Millisecond
-	l, req := t.handingOver(t.direct(), time.Hour), locker.Request{Name: t.Key(), TTL: long}
+	l, req := t.handingOver(t.direct()), locker.Request{Name: t.Key(), TTL: long}
 	ctx, cancel := context.WithCancel(t.Ctx)
 	defer cancel()
 	acquired := make(chan struct{}, 1) // the first acquire after Break without a hand-over

@@ -28,6 +28,7 @@ func TestMutantsThatHandOver(t *testing.T) {
 	}
 	flaw("a hand-over that forgets how much of the lease is left", wholeLeases, "a hand-over keeps the lease")
 	flaw("a hand-over that asks the server nothing", unchecked, "Break ends hand-overs")
+	flaw("a hand-over that keeps the first note", firstNotes, "a waiter for a hand-over learns the changed note")
 	m.convict()
 }
 
@@ -63,6 +64,31 @@ func (l leaseOf) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 		return lease.Result{}, l.lock.Release(ctx)
 	}
 	return lease.Result{}, errors.ErrUnsupported
+}
+
+// firstNotes changes notes behind the back of the hand-over.
+func firstNotes(cfg handover.Config) (locker.Middleware, error) {
+	mw, err := handover.New(cfg)
+	return func(l locker.Locker) locker.Locker {
+		l = mw(l)
+		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := l.Acquire(ctx, req)
+			if err == nil {
+				lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return secretNotes{inner} })
+			}
+			return lock, err
+		})
+	}, err
+}
+
+type secretNotes struct{ lease.Lease }
+
+// Do implements lease.Lease.
+func (l secretNotes) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
+	if under, ok := l.Lease.(interface{ Unwrap() lease.Lease }); ok && op.Kind == lease.OpNote {
+		return under.Unwrap().Do(ctx, op)
+	}
+	return l.Lease.Do(ctx, op)
 }
 
 // unchecked hands over locks without sending their renewals.

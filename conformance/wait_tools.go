@@ -40,14 +40,15 @@ func (t *caseT) around(l locker.Locker, mw locker.Middleware) locker.Locker {
 	return t.wrap(mw(unwrap(l)))
 }
 
-// handingOver puts middleware/retry and middleware/handover around a Locker.
-func (t *caseT) handingOver(l locker.Locker, tenure time.Duration) locker.Locker {
+// handingOver puts middleware/retry and middleware/handover around a Locker. No tenure ends within a
+// case.
+func (t *caseT) handingOver(l locker.Locker) locker.Locker {
 	t.Helper()
 	handsOver := t.h.handsOver
 	if handsOver == nil {
 		handsOver = handover.New
 	}
-	mw, err := handsOver(handover.Config{Tenure: tenure})
+	mw, err := handsOver(handover.Config{Tenure: time.Hour})
 	t.OK(err, "handover.New")
 	return t.around(t.waiting(l, retry.Config{}), mw)
 }

@@ -61,7 +61,8 @@
 // While requests wait and nothing is handed over, a renewal for 1 ms asks the server once a second. It
 // changes nothing: the holder's lease lasts no longer because others wait.
 //
-// Inspect, and the refusals of other processes, name the first Note of a tenure.
+// Inspect, and the refusals of other processes, name the first Note of a tenure, or the latest of
+// SetNote.
 //
 // Renewals by the wrapped Locker's watchdog count for the tenure: watchdog.Config.MaxHold bounds the
 // time from the acquire at the server.

@@ -106,7 +106,7 @@ func (h *stored) Do(ctx context.Context, op lease.Op) (lease.Result, error) {
 	case lease.OpRaiseFence:
 		h.s.fence = max(h.s.fence, op.Fence)
 		return lease.Result{Deadline: h.s.until, Fence: h.s.fence}, nil
-	case lease.OpConvert:
+	case lease.OpConvert, lease.OpNote:
 	default:
 		return lease.Result{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
 	}

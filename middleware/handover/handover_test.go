@@ -185,6 +185,38 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
+// A waiter that gives up learns the note as the holder changed it. A note whose change failed is not
+// the holder's, nor is one whose change ended after a hand-over.
+func TestGivingUpAfterSetNote(t *testing.T) {
+	inProcess(t, func(p process) {
+		learns := func(want string) {
+			p.Helper()
+			r := p.wait(p.Context(), locker.Request{MaxWait: ms})
+			check.Advance(ms)
+			held, ok := errors.AsType[*locker.ContentionError](r.err)
+			if !ok || held.Note != want {
+				p.Errorf("got %v, want the note %q", r.err, want)
+			}
+		}
+		held := p.acquire(locker.Request{Note: "first"})
+		check.OK(p.T, held.SetNote(p.Context(), "second"))
+		learns("second")
+		canceled, cancel := context.WithCancel(p.Context())
+		cancel()
+		check.Is(p.T, held.SetNote(canceled, "third"), context.Canceled)
+		learns("second")
+		waiter := p.wait(p.Context(), locker.Request{Note: "next"})
+		p.s.latency = 10 * ms
+		go func() { _ = held.SetNote(p.Context(), "late") }()
+		check.Advance(ms)
+		p.release(held)
+		next := p.lock(waiter)
+		check.Advance(20 * ms)
+		learns("next")
+		p.release(next)
+	})
+}
+
 // A request that gives up behind the asking waiter learns what that waiter knows: the holder, or
 // that the server does not answer. The error reads the same with hand-overs and without.
 func TestGivingUpReadsTheSame(t *testing.T) {

@@ -50,7 +50,7 @@ func (l *heldLease) Do(ctx context.Context, op lease.Op) (result lease.Result, e
 		defer l.tenure.holderRenewals.Add(-1)
 		err = lock.Renew(ctx, op.TTL)
 	case op.Kind == lease.OpNote:
-		err = lock.SetNote(ctx, op.Note)
+		err = l.setNote(ctx, lock, op.Note)
 	case op.Kind == lease.OpConvert && op.Mode == locker.Shared:
 		err = lock.Downgrade(ctx)
 		result.Fence = lock.Fence()
@@ -89,6 +89,19 @@ func (l *heldLease) endHandOvers() *locker.Lock {
 	}
 	l.tenure.noHandOver = true
 	return l.tenure.lock
+}
+
+// setNote changes the note of lock, the wrapped Locker's, and then what the line knows of it, unless
+// the hold was handed over meanwhile.
+func (l *heldLease) setNote(ctx context.Context, lock *locker.Lock, note string) error {
+	err := lock.SetNote(ctx, note)
+	t := l.tenure
+	t.line.cohort.mu.Lock()
+	defer t.line.cohort.mu.Unlock()
+	if err == nil && t.holder == l.hold {
+		t.note = note
+	}
+	return err
 }
 
 // release hands the hold over, or sends the release.
