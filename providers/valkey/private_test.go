@@ -101,10 +101,10 @@ func TestClosedFlag(t *testing.T) {
 	})
 }
 
-func TestConnections(t *testing.T) {
+func TestConnections(t *testing.T) { //nolint:tparallel // InFakeTime makes its subtests parallel
 	t.Parallel()
 	for name, kind := range privateKinds {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // InFakeTime makes it parallel
+		t.Run(name, func(t *testing.T) {
 			check.InFakeTime(t, func(t *testing.T) {
 				client, _ := open(t, kind.set, func(o *valkey.ClientOption) { o.PipelineMultiplex = 1 })
 				stand := connections(client)
