@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -63,22 +64,32 @@ func (w *waiter) checkOwner(since time.Time) {
 	}
 }
 
-// countOwner adds n to the number of waiters of w's owner. mu is held.
+// countOwner adds n to the number of waiters of w's owner, once several wait. mu is held.
 func (q *queue) countOwner(w *waiter, n int) {
-	if w.owner == "" || !q.all.reenters {
-		return
-	}
-	if q.owners == nil {
+	switch {
+	case !q.all.reenters:
+	case q.owners != nil:
+		if q.owners[w.owner] += n; q.owners[w.owner] == 0 {
+			delete(q.owners, w.owner)
+		}
+	case q.size > 1:
 		q.owners = map[string]int{}
-	}
-	if q.owners[w.owner] += n; q.owners[w.owner] == 0 {
-		delete(q.owners, w.owner)
+		for v := range q.waiters() {
+			q.owners[v.owner]++
+		}
 	}
 }
 
 // hasOther reports whether a request of owner other than w is in the queue of a reentrant strategy. w may
 // be nil. mu is held.
 func (q *queue) hasOther(owner string, w *waiter) bool {
+	if owner == "" || !q.all.reenters {
+		return false
+	}
+	if q.owners == nil {
+		only := cmp.Or(q.lines[0].first, q.lines[1].first)
+		return only != nil && only != w && only.owner == owner
+	}
 	if w != nil && w.queued() && w.owner == owner {
 		return q.owners[owner] > 1
 	}
