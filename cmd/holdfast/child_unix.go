@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,6 +42,8 @@ type child struct {
 	tty        *os.File       // holdfast was in the foreground of this terminal; nil if there is none
 	foreground bool           // the command was given it, and has not been stopped since
 	stopSignal syscall.Signal // stops holdfast, unless no shell could continue it
+
+	interrupted atomic.Bool // holdfast itself got SIGINT, and passed it on
 
 	mu     sync.Mutex
 	reaped bool // its process id may be another's from now on
@@ -179,7 +182,7 @@ func (c *child) wait() int {
 			switch sig := status.Signal(); {
 			case err != nil:
 				return statusFailed
-			case c.foreground && (sig == syscall.SIGINT || sig == syscall.SIGQUIT):
+			case c.foreground && sig == syscall.SIGINT && !c.interrupted.Load(): // Ctrl-C
 				return statusInterrupted
 			case status.Signaled():
 				return statusSignal + int(sig)
@@ -247,6 +250,9 @@ func (c *child) signal(sig os.Signal) {
 	defer c.mu.Unlock()
 	if c.reaped {
 		return
+	}
+	if sig == os.Interrupt {
+		c.interrupted.Store(true)
 	}
 	c.send(syscall.Signal(signalNumber(sig)))
 	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
