@@ -86,7 +86,7 @@ func TestFullOutput(t *testing.T) {
 	must(t, env, "run", "full", "--min-hold", "1h", "--", "true")
 	for _, args := range [][]string{
 		{"who", "full"}, {"who", "full", "--json"}, {"watch", "full"}, {"ls", "full"}, {"check"}, {"check", "--json"},
-		{"bench", "--seconds", "1"}, {"conformance", "--run", "^acquire and release"}, {"release", "--force", "full"},
+		{"bench", "--seconds", "1"}, {"conformance", "--run", "^one holder at a time$"}, {"release", "--force", "full"},
 	} {
 		cmd := command(t, env, args...)
 		cmd.Stdout = full

@@ -25,7 +25,6 @@ func TestListRefused(t *testing.T) {
 		"lease":     {"single", []any{"~*", "+@all", "-pttl"}},
 		"kind":      {"reentrant", []any{"~*", "+@all", "-hget"}},
 		"holds":     {"rwhash", []any{"~*", "+@all", "-hgetall"}},
-		"counter":   {"reentrant", []any{"~refused:*", "+@all"}},
 		"semaphore": {"semaphore:2", []any{"~*", "+@all", "-zcount"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -366,7 +366,7 @@ func callReturnsWhileConnecting(t *caseT) {
 					key := t.Key()
 					calls.Go(func() {
 						var err error
-						for range 20 { // some find cut connections
+						for range 50 { // some find cut connections
 							ctx, stop := newContext()
 							began := time.Now()
 							err = send(ctx, drv, key)
