@@ -12,7 +12,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 func newRelease(o *options) *cobra.Command {
@@ -34,21 +33,14 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 				return err
 			}
 			defer c.close()
-			var holds locker.Locker = l
 			if !force {
-				if holds, err = confirm(cmd.Context(), l, args[0]); err != nil {
+				if err := confirm(cmd.Context(), l, args[0]); err != nil {
 					return err
 				}
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
 			defer cancel()
-			state, err := locker.Break(ctx, holds, args[0])
-			if errors.Is(err, locker.ErrNotHeld) && !force {
-				if now, errNow := locker.Inspect(ctx, l, args[0]); errNow == nil && now.Held {
-					err = fmt.Errorf("%s: not released: another hold followed the one that was shown", printable(args[0]))
-					return &statusError{statusFailed, err}
-				}
-			}
+			state, err := locker.Break(ctx, l, args[0])
 			if errors.Is(err, locker.ErrNotHeld) {
 				return &statusError{statusFree, err}
 			}
@@ -65,38 +57,31 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 	return cmd
 }
 
-// shownHolds are the holds shown to the user. locker.Break ends these, and no later ones.
-type shownHolds struct {
-	locker.Locker
-
-	state locker.State
-	end   func(context.Context) error
-}
-
-// FindHolds implements breaker.
-func (s shownHolds) FindHolds(context.Context, string) (locker.State, func(context.Context) error, error) { //nolint:unparam // breaker has the error
-	return s.state, s.end, nil
-}
-
 // confirm asks whether the holds of a lock are to end, and returns an error unless they are.
-func confirm(ctx context.Context, l *inspector, name string) (locker.Locker, error) {
+func confirm(ctx context.Context, l *inspector, name string) error {
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
-		return nil, errors.New("release ends the hold of another: give --force")
+		return errors.New("release ends the hold of another: give --force")
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	strategy, _ := lease.Find[breaker](l.Locker)
-	state, end, err := strategy.FindHolds(ctx, name)
+	inspect := func() (locker.State, error) {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		return locker.Inspect(ctx, l, name)
+	}
+	state, err := inspect()
 	if err != nil {
-		return nil, withStatus(&locker.OpError{Op: "break", Name: name, Err: err})
+		return withStatus(err)
 	}
-	if end == nil {
-		return nil, &statusError{statusFree, fmt.Errorf("%s: %w", printable(name), locker.ErrNotHeld)}
+	if !state.Held {
+		return &statusError{statusFree, fmt.Errorf("%s: %w", printable(name), locker.ErrNotHeld)}
 	}
 	_, _ = fmt.Fprintf(stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(l.withStrategy(state)))
 	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return nil, statusOnly(statusFree)
+		return statusOnly(statusFree)
 	}
-	return shownHolds{l, state, end}, nil
+	now, err := inspect()
+	if err == nil && now.Held && otherHold(now, state) { // the answer may have taken hours
+		err = &statusError{statusFailed, fmt.Errorf("%s: not released: another hold followed the one that was shown", printable(name))}
+	}
+	return withStatus(err)
 }
