@@ -20,7 +20,7 @@ type breaker interface {
 // permits of strategies/semaphore, the hold of another library, and also a Request.MinHold after a
 // release. It never ends a later hold, even if its command is executed late. In a quorum it ends
 // the holds on every node that answers. For a hold of another library it sends one command only: a
-// later hold may have the same value there, and only a late execution can end that.
+// later hold may have the same value there, and a late execution would end that.
 //
 // Waiters are woken as by a release. The holder is not notified: its Lock is lost at its next
 // renewal, and until then, or until its Deadline, its process may continue. So use Break only if
