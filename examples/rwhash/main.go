@@ -105,7 +105,7 @@ func wait(ctx context.Context, l locker.Locker, who string) (<-chan *locker.Lock
 	var first sync.Once
 	waits, acquired := make(chan struct{}), make(chan *locker.Lock, 1)
 	traced := locktrace.With(ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
-		if info.Subscribed {
+		if info.Subscribed && info.For > time.Second { // with a place at the server it hardly polls
 			first.Do(func() {
 				fmt.Println(who, "waits")
 				close(waits)
