@@ -82,7 +82,7 @@ func acquireAll(ctx context.Context, l Locker, reqs []Request, caller string) (*
 	if err := locks.acquire(ctx, l, sorted); err != nil {
 		return nil, err
 	}
-	locks.place(reqs)
+	locks.place(reqs, sorted)
 	return locks, nil
 }
 

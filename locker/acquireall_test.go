@@ -53,6 +53,27 @@ func TestAcquireAllMerges(t *testing.T) {
 	})
 }
 
+// Each request gets its own lock, also if middleware gives the locks other names.
+func TestAcquireAllUnderOtherNames(t *testing.T) {
+	t.Parallel()
+	server := lockertest.New()
+	l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		req.Name = "m:" + req.Name
+		return server.Acquire(ctx, req)
+	})
+	names := []string{"z", "a", "b", "a"}
+	reqs := make([]locker.Request, len(names))
+	for i, name := range names {
+		reqs[i].Name = name
+	}
+	locks, err := locker.AcquireAll(t.Context(), l, reqs)
+	check.Must(t, err)
+	for i, lock := range locks.All() {
+		check.Equal(t, "the lock's name", lock.Name(), "m:"+names[i])
+	}
+	check.OK(t, locks.Release(t.Context()))
+}
+
 func TestAcquireAllRefuses(t *testing.T) {
 	t.Parallel()
 	var many []locker.Request

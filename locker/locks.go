@@ -21,12 +21,13 @@ type Locks struct {
 	released bool  // Release was called
 }
 
-// place sets asked: the lock of each of reqs.
-func (s *Locks) place(reqs []Request) {
+// place sets asked: the lock of each of reqs. held has the locks of sorted, in its order. Middleware
+// may have given them other names.
+func (s *Locks) place(reqs, sorted []Request) {
 	s.asked = make([]*Lock, len(reqs))
 	for i, req := range reqs {
-		at, _ := slices.BinarySearchFunc(s.held, req.Name,
-			func(l *Lock, name string) int { return strings.Compare(l.Name(), name) })
+		at, _ := slices.BinarySearchFunc(sorted, req.Name,
+			func(r Request, name string) int { return strings.Compare(r.Name, name) })
 		s.asked[i] = s.held[at]
 	}
 }
