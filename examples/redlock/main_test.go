@@ -28,7 +28,13 @@ func TestSettle(t *testing.T) { //nolint:paralleltest // it replaces standard ou
 		var nodes []*node
 		for range 5 {
 			server := clients.NewMemory(t)
-			l := locker.Must(single.New(clients.OpenMemory(t, server), single.Config{}))
+			drv, closeClient, err := clients.All[0].InMemory(server.Dial)
+			check.Must(t, err)
+			t.Cleanup(func() {
+				_ = drv.Close() // its server may be gone, and a clean-up under way
+				_ = closeClient()
+			})
+			l := locker.Must(single.New(drv, single.Config{}))
 			nodes = append(nodes, &node{locker: l, stop: func() error { server.Close(); return nil }})
 		}
 		check.OK(t, settle(t.Context(), nodes))

@@ -86,7 +86,10 @@ func PrintsInFakeTime(t *testing.T, want string, f func(t *testing.T)) {
 	file := locker.Must(os.Create(filepath.Join(t.TempDir(), "out")))
 	defer file.Close()
 	os.Stdout = file
-	synctest.Test(t, f)
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { <-time.After(time.Minute) }) // fake time, for what goes on in the background
+		f(t)
+	})
 	if out, err := os.ReadFile(file.Name()); err != nil || string(out) != want {
 		t.Errorf("it printed\n%s\nwant\n%s", out, want)
 	}
