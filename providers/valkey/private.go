@@ -80,7 +80,7 @@ func connections(client valkey.Client) (stand func() bool) {
 		}
 	}
 	if conn := field(client, "conn"); conn.Kind() == reflect.Interface && conn.CanAddr() {
-		return muxOf(reflect.NewAt(conn.Type(), unsafe.Pointer(conn.UnsafeAddr())).Elem().Interface()).stands //nolint:gosec // the same
+		return muxOf(content(conn)).stands
 	}
 	return func() bool { return false }
 }
@@ -103,7 +103,7 @@ func muxOf(conn any) *mux {
 	if init.Kind() != reflect.Interface || wires.Kind() != reflect.Slice || wires.Type().Elem().Kind() != reflect.Struct {
 		return m
 	}
-	m.init = reflect.NewAt(init.Type(), unsafe.Pointer(init.UnsafeAddr())).Elem().Interface() //nolint:gosec // it is only read
+	m.init = content(init)
 	for i := range wires.Len() {
 		wire := wires.Index(i).FieldByName("wire")
 		if !wire.IsValid() || wire.Type() != reflect.TypeFor[atomic.Value]() {
@@ -112,6 +112,11 @@ func muxOf(conn any) *mux {
 		m.wires = append(m.wires, (*atomic.Value)(unsafe.Pointer(wire.UnsafeAddr()))) //nolint:gosec // the same
 	}
 	return m
+}
+
+// content returns the content of an unexported field of interface type.
+func content(f reflect.Value) any {
+	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem().Interface() //nolint:gosec // it is only read
 }
 
 // stands reports whether all shared connections stand.
