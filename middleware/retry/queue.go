@@ -18,7 +18,7 @@ type queue struct {
 	lines   [2]line // exclusive, shared
 	entered int     // number of the latest waiter
 	size    int
-	owners  map[string]int // number of waiters of each owner, if the strategy is reentrant; nil: none had one
+	owners  map[string]int // number of waiters of each owner, if the strategy is reentrant; nil until several wait
 	answers answers        // to all attempts
 
 	// onlyLeaderShares: of the shared waiters only the leader tries, until one has acquired the lock. It is
