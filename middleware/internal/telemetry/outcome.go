@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Outcome is the outcome of an acquisition, a renewal or a hold, in a word of low cardinality.
@@ -32,7 +33,8 @@ const (
 func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost || o == Nested }
 
 // OfAcquire is the outcome of an acquire under ctx with the error err. An attempt cut off by its
-// own bound, while ctx lasts, is an error: nobody called it off.
+// own bound, while ctx lasts, is an error: nobody called it off. So is a wait that ended without a
+// connection to the server.
 func OfAcquire(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
@@ -47,6 +49,9 @@ func OfAcquire(ctx context.Context, err error) Outcome {
 	}
 	switch {
 	case errors.Is(err, locker.ErrMaxWait), errors.Is(err, context.DeadlineExceeded):
+		if errors.Is(err, driver.ErrNotSent) && !errors.Is(err, locker.ErrNotAcquired) {
+			return Error
+		}
 		return Timeout
 	case errors.Is(err, context.Canceled):
 		return Cancelled

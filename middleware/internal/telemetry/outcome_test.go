@@ -60,6 +60,11 @@ func TestOutcomes(t *testing.T) {
 		{name: "server error", err: op(loading), errorType: "LOADING"},
 		{name: "no connection", err: op(dial), errorType: "net_dial"},
 		{name: "no connection within an attempt's time", err: op(driver.NotSent(context.DeadlineExceeded)), errorType: "timeout"},
+		{name: "no connection until MaxWait", err: op(errors.Join(driver.NotSent(context.DeadlineExceeded), locker.ErrMaxWait)), errorType: "timeout"},
+		{
+			name: "refused, then no connection until MaxWait", err: op(errors.Join(held, driver.NotSent(context.DeadlineExceeded), locker.ErrMaxWait)),
+			want: telemetry.Timeout, errorType: "timeout",
+		},
 		{
 			name: "called off before a connection came", ctx: ended(), err: op(driver.NotSent(context.Canceled)),
 			want: telemetry.Cancelled, errorType: "canceled",
