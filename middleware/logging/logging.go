@@ -24,7 +24,7 @@ type log struct {
 type state struct {
 	name string
 	mode locker.Mode
-	slow *time.Timer // nil: it did not wait
+	slow *time.Timer // ends at SlowWait
 	lost atomic.Bool // the loss was logged
 
 	mu       sync.Mutex
@@ -37,7 +37,7 @@ type acquisition = telemetry.Acquisition[state]
 func newLog(cfg Config) *log {
 	l := &log{cfg: cfg}
 	l.observer = telemetry.NewObserver(telemetry.Hooks[state]{
-		Contended: l.contended, Waiting: l.waiting, NodeFailing: l.nodeFailing, NodeRecovered: l.nodeRecovered,
+		Contended: l.contended, NodeFailing: l.nodeFailing, NodeRecovered: l.nodeRecovered,
 	})
 	l.trace = &locktrace.Trace{Renewed: l.renewed, Released: l.released, Lost: l.lost}
 	return l
@@ -47,22 +47,15 @@ func newLog(cfg Config) *log {
 func (l *log) acquire(ctx context.Context, inner locker.Locker, req locker.Request) (lock *locker.Lock, err error) {
 	watched, inside := l.observer.Begin(ctx)
 	watched.Data.name, watched.Data.mode = req.Name, req.Mode
+	watched.Data.slow = time.AfterFunc(l.cfg.SlowWait, func() { watched.Meanwhile(func() { l.slow(watched) }) })
 	err = telemetry.ErrNoReturn
 	defer func() { l.end(watched, lock, err) }()
 	lock, err = inner.Acquire(inside, req)
 	return lock, err
 }
 
-// waiting sets the alarm for a slow wait, at the first one.
-func (l *log) waiting(a *acquisition, _ locktrace.WaitingInfo) {
-	if a.Data.slow != nil {
-		return
-	}
-	a.Data.slow = time.AfterFunc(l.cfg.SlowWait-a.Age(), func() {
-		a.Meanwhile(func() {
-			l.log(a, l.cfg.SlowLevel, "lock wait is slow", append(requestAttrs(a), slog.Duration("waited", a.Age()))...)
-		})
-	})
+func (l *log) slow(a *acquisition) {
+	l.log(a, l.cfg.SlowLevel, "lock wait is slow", append(requestAttrs(a), slog.Duration("waited", a.Age()))...)
 }
 
 func (l *log) contended(a *acquisition, refusal error, queued int) {
@@ -105,22 +98,20 @@ func appendHolder(attrs []slog.Attr, held *locker.ContentionError) []slog.Attr {
 
 func (l *log) end(a *acquisition, lock *locker.Lock, err error) {
 	r := a.End(lock, err)
-	if a.Data.slow != nil {
-		a.Data.slow.Stop()
-		if r.Took >= l.cfg.SlowWait {
-			attrs := append(requestAttrs(a),
-				slog.String("outcome", string(r.Outcome)), slog.Duration("waited", r.Took),
-				slog.Int("attempts", r.Attempts))
-			if errors.Is(err, locker.ErrNotAcquired) {
-				attrs = l.holder(attrs, err)
-			} else if held := telemetry.Holder(r.Refusal, l.cfg.ShowOwner); held != nil {
-				attrs = appendHolder(attrs, held) // its lease is not known any more
-			}
-			if r.Outcome.Failed() {
-				attrs = l.failure(attrs, err)
-			}
-			l.log(a, l.cfg.SlowLevel, "slow lock wait ended", attrs...)
+	a.Data.slow.Stop()
+	if r.Took >= l.cfg.SlowWait {
+		attrs := append(requestAttrs(a),
+			slog.String("outcome", string(r.Outcome)), slog.Duration("waited", r.Took),
+			slog.Int("attempts", r.Attempts))
+		if errors.Is(err, locker.ErrNotAcquired) {
+			attrs = l.holder(attrs, err)
+		} else if held := telemetry.Holder(r.Refusal, l.cfg.ShowOwner); held != nil {
+			attrs = appendHolder(attrs, held) // its lease is not known any more
 		}
+		if r.Outcome.Failed() {
+			attrs = l.failure(attrs, err)
+		}
+		l.log(a, l.cfg.SlowLevel, "slow lock wait ended", attrs...)
 	}
 	if r.Outcome == telemetry.Acquired {
 		lock.Hold().Trace(a, l.trace)

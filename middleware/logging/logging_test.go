@@ -117,6 +117,13 @@ func TestRecords(t *testing.T) {
 					`error="holdfast: acquire \"job\": EOF; gave up after 8s and 3 attempts: MaxWait passed"`,
 			},
 		},
+		"an outage within the first attempt": {
+			before: func(l *lockertest.Locker) { l.SetOutage(lockertest.Silent) }, req: locker.Request{MaxWait: 8 * time.Second}, want: []string{
+				`level=WARN msg="lock wait is slow" lock=job mode=exclusive waited=1s`,
+				`level=WARN msg="slow lock wait ended" lock=job mode=exclusive outcome=unknown waited=8s attempts=1 error_type=unknown_outcome ` +
+					`error="holdfast: acquire \"job\": no answer from the server in 8s; the outcome of the last attempt is unknown; gave up after 8s and 1 attempt: MaxWait passed"`,
+			},
+		},
 		"an outage after a refusal": {
 			before: func(l *lockertest.Locker) {
 				hold(l)

@@ -39,7 +39,7 @@ func newInstruments(cfg Config) (*instruments, error) {
 	in.held, errs[5] = m.Int64UpDownCounter("holdfast.lock.held", metric.WithUnit("{lock}"),
 		metric.WithDescription("Locks that are held now."))
 	in.waiting, errs[6] = m.Int64UpDownCounter("holdfast.lock.waiting", metric.WithUnit("{waiter}"),
-		metric.WithDescription("Acquisitions that wait now, for the holder or for their turn."))
+		metric.WithDescription("Acquisitions that had to wait, for the holder or for their turn, and have not ended."))
 	in.renewalFailures, errs[7] = m.Int64Counter("holdfast.lock.renewal.failures", metric.WithUnit("{renewal}"),
 		metric.WithDescription("Renewals that failed. Each is repeated while the lease lasts, by watchdog."))
 	in.nodesFailing, errs[8] = m.Int64Gauge("holdfast.redlock.nodes.failing", metric.WithUnit("{node}"),

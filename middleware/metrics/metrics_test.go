@@ -78,21 +78,11 @@ func TestAcquisitions(t *testing.T) {
 	}
 }
 
-// The number of waiters counts the acquisitions waiting now, in the queue or for the holder.
+// A waiter, in the queue or for the holder, counts until its acquisition ends.
 func TestWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
 		l := locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(time.Second))
-		waiting := func(want, when string) {
-			t.Helper()
-			synctest.Wait()
-			got := "none"
-			for _, line := range m.lines(t) {
-				if strings.HasPrefix(line, "waiting ") {
-					got = strings.Fields(line)[1]
-				}
-			}
-			check.Equal(t, when+": waiters", got, want)
-		}
+		waiting := func(want, when string) { t.Helper(); check.Equal(t, when+": waiters", m.waiters(t), want) }
 		held := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Hour}))
 		waiting("none", "nobody has waited")
 		for range 3 {
@@ -108,6 +98,35 @@ func TestWaiters(t *testing.T) {
 		waiting("2", "one got it")
 		elapse(time.Minute)
 		waiting("0", "at the end")
+	})
+}
+
+// waiters returns the number of waiters, or "none".
+func (m *measured) waiters(t *testing.T) string {
+	t.Helper()
+	synctest.Wait()
+	for _, line := range m.lines(t) {
+		if strings.HasPrefix(line, "waiting ") {
+			return strings.Fields(line)[1]
+		}
+	}
+	return "none"
+}
+
+// While the server is frozen, nearly all of the time passes in attempts. The waiter still counts.
+func TestWaiterAtFrozenServer(t *testing.T) {
+	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
+		l := locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(time.Second))
+		server.SetOutage(lockertest.Silent)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = l.Acquire(ctx, locker.Request{Name: "job"}) }()
+		elapse(time.Minute)
+		for minute := range 30 {
+			check.Equal(t, fmt.Sprintf("waiters after %d minutes", minute+1), m.waiters(t), "1")
+			elapse(time.Minute)
+		}
+		cancel()
+		check.Equal(t, "waiters at the end", m.waiters(t), "0")
 	})
 }
 

@@ -25,8 +25,8 @@ type Hooks[D any] struct {
 	// Contended is called once, at the first sign of a contended lock: a refusal or, without one, a
 	// wait behind queued others of this process.
 	Contended func(_ *Acquisition[D], refusal error, queued int)
-	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not
-	// wait any more.
+	// Waiters is called with 1 when an acquisition begins to wait for the first time, and then with
+	// -1 at its End: an attempt at a frozen server lasts longer than the waits around it.
 	Waiters func(_ *Acquisition[D], change int64)
 	// NodeFailing and NodeRecovered are called for a change of a node of a quorum, whether or not
 	// the acquisition has ended.
@@ -94,7 +94,7 @@ type Acquisition[D any] struct {
 	attempts  int
 	source    locktrace.Source // of the last one
 	waits     int              // going on
-	since     time.Time
+	since     time.Time        // the begin of the latest wait; zero: none
 	waited    time.Duration
 }
 
@@ -161,10 +161,11 @@ func (a *Acquisition[D]) wait(info locktrace.WaitingInfo) {
 	if info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) {
 		a.recordContention(info.Err, info.Queued)
 	}
-	a.waits++
-	if a.waits == 1 {
+	if a.waits++; a.waits == 1 {
+		if a.since.IsZero() {
+			a.waiters(1)
+		}
 		a.since = time.Now()
-		a.waiters(1)
 	}
 	if f := a.observer.hooks.Waiting; f != nil {
 		f(a, info)
@@ -179,7 +180,6 @@ func (a *Acquisition[D]) woken(info locktrace.WokenInfo) {
 	a.handed = info.By == locktrace.ByHandOver
 	if a.waits == 0 {
 		a.waited += time.Since(a.since)
-		a.waiters(-1)
 	}
 	if f := a.observer.hooks.Woken; f != nil {
 		f(a, info)
@@ -224,6 +224,8 @@ func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
 	if r.GaveUp {
 		a.waits = 0
 		a.waited += time.Since(a.since)
+	}
+	if !a.since.IsZero() {
 		a.waiters(-1)
 	}
 	r.Waited = a.waited

@@ -42,7 +42,8 @@ func attempt(ctx context.Context, strategy, address string) {
 func wait(ctx context.Context) { locktrace.From(ctx).Waiting(ctx, locktrace.WaitingInfo{}) }
 func wake(ctx context.Context) { locktrace.From(ctx).Woken(ctx, locktrace.WokenInfo{}) }
 
-// Overlapping waits, as of a quorum's nodes, count as one wait. Late events are ignored.
+// Overlapping waits, as of a quorum's nodes, count as one wait. A waiter counts until its End. Late
+// events are ignored.
 func TestAcquisition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +80,8 @@ func TestAcquisition(t *testing.T) {
 		wake(ctx)
 		a.Meanwhile(func() { t.Error("called after the end") })
 		if want := []string{
-			"a attempt node", "a attempt node", "a waiters 1", "a waiting", "a waiting", "a woken", "a waiters -1", "a woken",
-			"a attempt quorum", "a attempt node", "a waiters 1", "a waiting", "a waiters -1",
+			"a attempt node", "a attempt node", "a waiters 1", "a waiting", "a waiting", "a woken", "a woken",
+			"a attempt quorum", "a attempt node", "a waiting", "a waiters -1",
 		}; !slices.Equal(events, want) {
 			t.Errorf("events %q, want %q", events, want)
 		}
@@ -191,7 +192,7 @@ func TestOneObserverNested(t *testing.T) {
 	}
 	if want := []string{
 		"first attempt single", "outer attempt single", "second attempt single", "outer attempt single", "first waiters 1", "first waiting",
-		"outer waiters 1", "outer waiting", "first waiters -1", "outer waiters -1", "outer woken", "outer attempt quorum",
+		"outer waiters 1", "outer waiting", "first waiters -1", "outer woken", "outer attempt quorum", "outer waiters -1",
 	}; !slices.Equal(events, want) {
 		t.Errorf("events %q, want %q", events, want)
 	}
