@@ -37,6 +37,11 @@ func parse(text string, served series) query {
 	var q query
 	var known []string // labels of the requested series
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		if b, ok := node.(*parser.BinaryExpr); ok && b.Op == parser.LUNLESS {
+			if v, instant := b.LHS.(*parser.VectorSelector); instant {
+				q.faults = append(q.faults, v.String()+" lacks series that have ended")
+			}
+		}
 		if v, ok := node.(*parser.VectorSelector); ok {
 			if v.OriginalOffset != 0 && !slices.ContainsFunc(path, isRange) {
 				q.faults = append(q.faults, v.String()+" is empty where a scrape failed")
@@ -116,7 +121,8 @@ func TestFaultsAreFound(t *testing.T) {
 		`a_total{x=="1"}`:                                                                 "parse error",
 		`sum by (y) (a_total)`:                                                            "there is no label y to group by",
 		`a_total unless a_total offset 5m`:                                                "a_total offset 5m is empty where a scrape failed",
-		`a_total unless last_over_time(a_total[5m] offset 5m)`:                            "",
+		`a_total unless last_over_time(a_total[5m] offset 5m)`:                            "a_total lacks series that have ended",
+		`max_over_time(a_total[5m]) unless last_over_time(a_total[5m] offset 5m)`: "",
 	} {
 		got := strings.Join(parse(text, served).faults, "; ")
 		if !strings.Contains(got, want) || want == "" && got != "" {
