@@ -96,7 +96,7 @@ func TestAcquireAllRefuses(t *testing.T) {
 		{"too many", t.Context(), l, append(many, locker.Request{Name: "one more"}), "", "65 names; allowed: 1 to 64 names"},
 		{"an invalid one", t.Context(), l, named("a", ""), "", "Request.Name"},
 		{"a resume", t.Context(), l, []locker.Request{{Name: "a"}, {Name: "b", Resume: h}}, "b", "Request.Resume"},
-		{"two owners", t.Context(), l, []locker.Request{{Name: "a", Owner: "x"}, {Name: "a", Owner: "y"}}, "a", `"x" and "y" for one name`},
+		{"two owners", t.Context(), l, []locker.Request{{Name: "a", Owner: "x"}, {Name: "a", Owner: "y"}}, "a", "Request.Owner: two for one name; allowed: one owner for each name"},
 		{"other permits", t.Context(), l, []locker.Request{{Name: "a"}, {Name: "a", Permits: 2}}, "a", "Request.Permits: 1 and 2 for one name"},
 	}
 	for _, tt := range tests {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/argument"
-	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
 // bounds returns the strictest bounds of reqs: the shortest MaxWait, zero if there is none, and
@@ -83,8 +82,7 @@ func mergeRequests(a, b Request) (Request, error) {
 	}
 	switch {
 	case b.Owner != "" && b.Owner != merged.Owner:
-		return Request{}, argument.Invalid("Request.Owner",
-			text.Quote(merged.Owner)+" and "+text.Quote(b.Owner)+" for one name", "one owner for each name")
+		return Request{}, argument.Invalid("Request.Owner", "two for one name", "one owner for each name")
 	case restOf(a) != restOf(b):
 		return Request{}, argument.Invalid("Request", "two for one name that cannot be merged",
 			"ones that differ in Mode, TTL, MinHold, MaxWait, NoWait, Fenced and Note")

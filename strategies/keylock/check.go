@@ -70,8 +70,7 @@ func (l *Locker) checkSupport(req locker.Request) error {
 		spec.Permits > 0 && spec.ParsePermits(handed.Token) == 0:
 		return argument.Invalid("Request.Resume", "a handle of another strategy", "a handle of a lock of "+spec.Name)
 	case spec.ParseValue == nil && req.Owner != "" && req.Owner != handed.Owner:
-		return argument.Invalid("Request.Owner", fmt.Sprintf("%.64q", req.Owner),
-			fmt.Sprintf("the handle's, %.64q, or none", handed.Owner))
+		return argument.Invalid("Request.Owner", "another than the handle's", "the handle's, or none")
 	case spec.Permits > 0 && req.Permits != 0 && req.Permits != spec.ParsePermits(handed.Token):
 		return argument.Invalid("Request.Permits", strconv.Itoa(req.Permits),
 			fmt.Sprintf("the handle's, %d, or 0", spec.ParsePermits(handed.Token)))

@@ -1,6 +1,7 @@
 package keylock_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -23,6 +24,17 @@ func TestPrintingALeaseNeverShowsTheToken(t *testing.T) {
 		}
 		if text := fmt.Sprint(l); !strings.HasPrefix(text, `lease of "`+lock.Name()+`", strategy `) {
 			t.Errorf("it is printed as %s", text)
+		}
+	})
+}
+
+// Whoever knows the owner of a reentrant lock can enter it.
+func TestRefusedResumeShowsNoOwner(t *testing.T) {
+	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
+		lock := b.acquire(t, locker.Request{Owner: "secret one"})
+		_, err := b.Acquire(t.Context(), locker.Request{Name: lock.Name(), Owner: "secret two", Resume: lock.Handle()})
+		if err != nil && (!errors.Is(err, locker.ErrInvalid) || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("Resume for another owner: %v", err)
 		}
 	})
 }
