@@ -35,6 +35,9 @@ var _ physical.HABackend = (*Backend)(nil)
 // req.TTL is how long the cluster has no active node after one has died: 15 s, say. Leave
 // req.MaxWait zero: a standby waits for as long as another node is active.
 //
+// If middleware/tracing is around l, set its Config.NoLink: tracing appends its trace context to
+// the Note, and Vault finds the active node by the Note alone.
+//
 // l waits and renews, as holdfast.New's. With its Retry.FailFast an outage of Redis is returned to
 // Vault, to be logged and tried again; else Lock tries on silently.
 func New(b physical.Backend, l locker.Locker, req locker.Request) *Backend {
