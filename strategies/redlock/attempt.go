@@ -43,6 +43,11 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		return nil, err
 	}
 	req.Note = cmp.Or(req.Note, note)
+	if req.MaxWait > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
+		defer stop()
+	}
 	a := l.newAttempt(ctx, req, tokens)
 	a.start(ctx)
 	timer := time.NewTimer(a.attemptTimeout())

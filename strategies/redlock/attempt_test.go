@@ -62,6 +62,40 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// MaxWait bounds an attempt, as a deadline of ctx does.
+func TestMaxWaitBoundsAnAttempt(t *testing.T) {
+	const maxWait = 100 * ms
+	type acquire = func(c *cluster, held *locker.Lock) error
+	eachInMemory(t, 3, redlock.Config{}, map[string]acquire{
+		"NoWait": func(c *cluster, _ *locker.Lock) error {
+			return check.ErrOf(c.Acquire(bg, locker.Request{Name: "another", TTL: ttl, NoWait: true, MaxWait: maxWait}))
+		},
+		"resume": func(c *cluster, held *locker.Lock) error {
+			return check.ErrOf(c.Acquire(bg, locker.Request{Name: name, Resume: held.Handle(), MaxWait: maxWait}))
+		},
+		"AcquireAll of one name": func(c *cluster, _ *locker.Lock) error {
+			return check.ErrOf(locker.AcquireAll(bg, c, []locker.Request{{Name: "another", TTL: ttl, MaxWait: maxWait}}))
+		},
+	}, func(t *testing.T, c *cluster, acquire acquire) {
+		held := c.acquire(locker.Request{})
+		for _, n := range c.n[1:] {
+			n.freeze()
+		}
+		start := time.Now()
+		err := acquire(c, held)
+		took(t, start, maxWait)
+		match(t, err, locker.ErrMaxWait, locker.ErrUnknownOutcome)
+		matchNot(t, err, locker.ErrNotAcquired, locker.ErrNotHeld)
+		for _, n := range c.n {
+			n.melt()
+			n.set(func(n *node) { check.Equal(t, "acquires in flight", n.acquiring, 0) })
+		}
+		check.Equal(t, "another lock is held", locker.Must(c.Inspect(t.Context(), "another")).Held, false)
+		match(t, held.Release(t.Context()))
+		c.free("after the release")
+	})
+}
+
 // A node whose Lease does not support OpUndo is released.
 func TestPlainNodesAreReleased(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {

@@ -69,10 +69,10 @@
 // the fencing token orders them. Two nodes at one server are found when one refuses an attempt and
 // names the same attempt as the holder; the error is a locker.InvalidError.
 //
-// A quorum has no driver whose Close could wait for its work. If its ctx ends, Acquire releases its
-// node locks before it returns; it waits as long again as the attempt took, at least 20 ms and at
-// most AttemptTimeout. The nodes clean up unanswered commands. A node lock granted after a refused
-// attempt or a release, and after the program has ended, stays until its TTL.
+// A quorum has no driver whose Close could wait for its work. If its ctx or MaxWait ends, Acquire
+// releases its node locks before it returns; it waits as long again as the attempt took, at least
+// 20 ms and at most AttemptTimeout. The nodes clean up unanswered commands. A node lock granted
+// after a refused attempt or a release, and after the program has ended, stays until its TTL.
 //
 // Concurrent attempts may each acquire some of the nodes, and none the quorum. middleware/retry
 // keeps them apart by a random delay (Config.WakeJitter); an Acquire without it is one attempt.
