@@ -81,7 +81,7 @@ func (t *nodeAnswers) quorumError() *QuorumError {
 	}
 	others = append(others, unanswered...) // the most informative come first
 	e.decisive = others
-	if len(lasting) > t.nodes-t.quorum || len(others) == 0 {
+	if len(lasting) > t.nodes-t.quorum || len(others)+len(t.refused) == 0 {
 		e.decisive = lasting
 	}
 	return e

@@ -76,7 +76,8 @@ func listed(all []*NodeError) string {
 }
 
 // Unwrap returns the decisive NodeErrors. These are the permanent ones (NOPERM, a closed driver) if
-// they leave no quorum, and otherwise the others: the quorum may become available again.
+// they leave no quorum, or if no other node failed or refused. Otherwise they are the others, maybe
+// none: the quorum may become available again.
 func (e *QuorumError) Unwrap() []error { return e.decisive }
 
 // unanswered makes Unwrap return only the nodes without an answer, and returns e.

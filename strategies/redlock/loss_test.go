@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 // If nodes lose the lock, it ends with the quorum of the others, even without a call.
@@ -28,6 +29,21 @@ func TestLockEndsWithItsQuorum(t *testing.T) {
 		<-lock.Done()
 		took(t, start, ttl) // with node 2
 		match(t, lock.Err(), locker.ErrLost)
+	})
+}
+
+// A closed node does not stop the watchdog while the others are a quorum: node 0 is restored.
+func TestClosedNodeDoesNotStopTheWatchdog(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		renewed := locker.Chain(c.Locker, locker.Must(watchdog.New(watchdog.Config{})))
+		lock := locker.Must(renewed.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"}))
+		synctest.Wait()
+		c.n[2].hook(fails(locker.ErrClosed, "acquire", "renew"), nil)
+		c.n[0].Forget(name)
+		sleep(2 * ttl)
+		match(t, lock.Err())
+		c.heldBy("me", 2, "after two TTLs")
+		match(t, lock.Release(t.Context()))
 	})
 }
 

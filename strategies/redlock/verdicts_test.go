@@ -126,7 +126,7 @@ func TestDecisiveErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		outcomes  []error // of three nodes; two are needed
-		want, not error
+		want, not error   // want is nil: no node decides
 		transient bool
 	}{
 		{"all are closed", []error{closed, closed, closed}, closed, down, false},
@@ -134,12 +134,13 @@ func TestDecisiveErrors(t *testing.T) {
 		{"one is closed", []error{closed, down, down}, down, closed, true},
 		{"none can", []error{none, none, none}, none, down, false},
 		{"one is closed, and no other failed", []error{closed, nil, nil}, closed, down, false},
+		{"one is closed, and another refuses", []error{locker.ErrNotAcquired, nil, closed}, nil, closed, true},
 		{"all are unreachable", []error{down, down, down}, down, closed, true},
 		{"one has not answered", []error{errUnanswered, down, nil}, down, closed, true},
 	} {
 		err := answersOf(false, tt.outcomes...).quorumError()
 		first, found := errors.AsType[*NodeError](err)
-		if !found || !errors.Is(first, tt.want) || errors.Is(err, tt.not) {
+		if found != (tt.want != nil) || found && !errors.Is(first, tt.want) || errors.Is(err, tt.not) {
 			t.Errorf("%s: the first of %v is %v, want %v, and none %v", tt.name, err, first, tt.want, tt.not)
 		}
 		check.Equal(t, tt.name+": transient", driver.Transient(err), tt.transient)

@@ -13,9 +13,10 @@
 // # What is guaranteed
 //
 //   - A failed renewal is repeated after 50 ms, doubling to 1 s (less if the TTL is short), until
-//     the Deadline, whatever the error: a permission may come back. An outage that ends well before
-//     the Deadline loses nothing. A longer one ends the lock at its Deadline, with an ErrLost that
-//     wraps the error of the last renewal.
+//     the Deadline, also after NOPERM: a permission may come back. Only after ErrClosed, ErrInvalid
+//     and errors.ErrUnsupported it is not repeated. An outage that ends well before the Deadline
+//     loses nothing. A longer one ends the lock at its Deadline, with an ErrLost that wraps the
+//     error of the last renewal.
 //   - A renewal that finds the hold gone ends the lock at once, with ErrLost.
 //   - A blocking callback, of a Trace or of AfterDone, delays no renewal: see locktrace.Trace.
 //   - After Release is called, no renewal begins. Release does not wait for one in flight; its

@@ -175,8 +175,8 @@ func (s *scheduler) planAfter(l *watchedLease, err error) {
 	}
 }
 
-// explain records why the lease may run out. A renewal is repeated after any error, also a
-// permanent one such as NOPERM: a permission may come back, and the lease lasts until its Deadline.
+// explain records why the lease may run out. A renewal is repeated also after a permanent error such
+// as NOPERM: a permission may come back, and the lease lasts until its Deadline.
 func explain(lock lease.Hold, err error) {
 	if op, ok := errors.AsType[*locker.OpError](err); ok {
 		err = op.Err
