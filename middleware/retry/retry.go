@@ -309,12 +309,14 @@ func (r *retrier) orOutage(known outcome, outage time.Duration, now time.Time) o
 	return known
 }
 
-// server returns the address of the server in known, or else of the wrapped Locker's; "" if unknown.
+// server returns the address of the wrapped Locker's server, or of all servers of a quorum, or else of
+// the server in known; "" if unknown. The one in known may be a healthy node of a silent quorum.
 func (r *retrier) server(known outcome) string {
-	if known.held != nil && !known.held.Channel.IsZero() {
-		return known.held.Channel.Info().Address
+	address := lease.TraitsOf(r.inner).Source.Address
+	if address == "" && known.held != nil && !known.held.Channel.IsZero() {
+		address = known.held.Channel.Info().Address
 	}
-	return lease.TraitsOf(r.inner).Source.Address
+	return address
 }
 
 // planPause asks the policy for the next pause once the present one is over.

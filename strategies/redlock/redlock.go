@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/argument"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // Locker is a quorum over nodes. It implements locker.Locker and, if a quorum of its nodes does,
@@ -76,12 +78,28 @@ func checkNodes(nodes []locker.Locker) error {
 	return nil
 }
 
-// Traits returns lease.Traits: whether the nodes are reentrant. They are of one strategy, but the
-// middleware around one may hide it.
+// Traits returns lease.Traits, also for the Leases of its locks. Their Source has the clients and
+// addresses of the nodes, as far as known, separated by commas. The Locker is reentrant if a node
+// is: the nodes are of one strategy, but the middleware around one may hide it.
 func (l *Locker) Traits() lease.Traits {
-	return lease.Traits{Reentrant: slices.ContainsFunc(l.nodes, func(n *quorumNode) bool {
+	return lease.Traits{Source: l.source(), Reentrant: slices.ContainsFunc(l.nodes, func(n *quorumNode) bool {
 		return lease.TraitsOf(n.inner).Reentrant
 	})}
+}
+
+func (l *Locker) source() locktrace.Source {
+	var clients, addresses []string
+	for _, n := range l.nodes {
+		known := n.where()
+		if known.Client != "" && !slices.Contains(clients, known.Client) {
+			clients = append(clients, known.Client)
+		}
+		if known.Address != "" {
+			addresses = append(addresses, known.Address)
+		}
+	}
+	return locktrace.Source{Strategy: "redlock", Client: strings.Join(clients, ","),
+		Address: strings.Join(addresses, ",")}
 }
 
 // same reports whether two Lockers are one, as far as they can be compared.

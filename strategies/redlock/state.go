@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // phase is the progress of an attempt or its lock.
@@ -150,25 +147,6 @@ func uncancelled(ctx context.Context) context.Context {
 		return ctx
 	}
 	return context.WithoutCancel(ctx)
-}
-
-// Traits returns the Traits of the Lease. Their Source has the clients and addresses of the nodes, as far as known,
-// separated by commas.
-func (s *quorumState) Traits() lease.Traits { return lease.Traits{Source: s.source()} }
-
-func (s *quorumState) source() locktrace.Source {
-	var clients, addresses []string
-	for _, n := range s.nodes {
-		known := n.where()
-		if known.Client != "" && !slices.Contains(clients, known.Client) {
-			clients = append(clients, known.Client)
-		}
-		if known.Address != "" {
-			addresses = append(addresses, known.Address)
-		}
-	}
-	return locktrace.Source{Strategy: "redlock", Client: strings.Join(clients, ","),
-		Address: strings.Join(addresses, ",")}
 }
 
 // watchLoss sets the alarm if the quorum ends before the Deadline, because nodes lost their node
