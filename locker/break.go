@@ -18,9 +18,13 @@ type breaker interface {
 //
 // It ends all holds that exist when it begins: the writer or all readers of strategies/rwhash, all
 // permits of strategies/semaphore, the hold of another library, and also a Request.MinHold after a
-// release. It never ends a later hold, even if its command is executed late. In a quorum it ends
-// the holds on every node that answers. For a hold of another library it sends one command only: a
-// later hold may have the same value there, and a late execution would end that.
+// release. It never ends a later hold, even if its command is executed late. For a hold of another
+// library it sends one command only: a later hold may have the same value there, and a late
+// execution would end that.
+//
+// In a quorum it ends the holds on every node that answers. If the holder renews while Break runs,
+// it may restore them and keep the lock, although Break returns nil. So call [Inspect] afterwards,
+// and Break again while the same holder has the lock.
 //
 // Waiters are woken as by a release. The holder is not notified: its Lock is lost at its next
 // renewal, and until then, or until its Deadline, its process may continue. So use Break only if

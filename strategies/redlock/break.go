@@ -13,6 +13,7 @@ import (
 // FindHolds is for [locker.Break]. If a quorum of the nodes agrees on a holder, as for Inspect,
 // it finds the holds of every node that answers. The returned function ends them all at once. It
 // returns a [*QuorumError] if a quorum of the nodes fails, and ErrNotHeld if no node ended a hold.
+// A renewal between two of these ends may restore the quorum: see docs/contracts.md.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
 	if _, _, err := l.check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, nil, err
