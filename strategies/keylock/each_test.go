@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 )
 
@@ -117,6 +118,29 @@ func TestResumeAnsweredTooLate(t *testing.T) {
 		b.drv.Then(faultdriver.Fault{Lose: true}, hang, hang, hang)
 		wantIs(t, check.ErrOf(locker.Resume(t.Context(), b, lock.Handle())), locker.ErrLost)
 		sleep(2 * time.Second)
+		wantNone(t, lock.Renew(t.Context(), 0))
+		wantNone(t, lock.Release(t.Context()))
+		b.wantFree(t)
+	})
+}
+
+// If a callback of the Trace panics after the acquire, the hold is undone; after a resume, the Lock
+// of the hold works again.
+func TestAcquireWhoseCallbackPanics(t *testing.T) {
+	eachCase(t, settings{}, map[string]*locktrace.Trace{
+		"Attempt":  {Attempt: func(context.Context, locktrace.AttemptInfo) { panic("a callback's own") }},
+		"Acquired": {Acquired: func(context.Context, locktrace.AcquiredInfo) { panic("a callback's own") }},
+	}, func(t *testing.T, b *bench, trace *locktrace.Trace) {
+		panics := func(req locker.Request) {
+			t.Helper()
+			defer func() { check.Equal(t, "panic", recover(), "a callback's own") }()
+			_, _ = b.Acquire(locktrace.With(t.Context(), trace), req)
+		}
+		panics(locker.Request{Name: name, TTL: time.Hour})
+		b.wantFree(t)
+		lock := b.acquire(t, locker.Request{TTL: time.Hour})
+		panics(locker.Request{Name: name, Resume: lock.Handle()})
+		sleep(time.Second)
 		wantNone(t, lock.Renew(t.Context(), 0))
 		wantNone(t, lock.Release(t.Context()))
 		b.wantFree(t)

@@ -91,7 +91,13 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.
 	}
 	defer func() { lease.EndAcquire(ctx, end, lock != nil) }()
 	a := l.newAttempt(ctx, key, req)
-	err = a.undoIfClosing(a.describe(a.run(ctx)))
+	if err = a.undoIfClosing(a.describe(a.run(ctx))); err == nil {
+		defer func() {
+			if lock == nil && err == nil { // a callback of the Trace panicked
+				a.cleanUpKnown(a.acquired, a.undoOp())
+			}
+		}()
+	}
 	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locktrace.AttemptInfo{
 			Source: l.source(), Name: req.Name, Mode: req.Mode.String(), Sends: a.sends.N,

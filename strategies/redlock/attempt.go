@@ -37,7 +37,7 @@ type quorumAttempt struct {
 	cleanedUp chan struct{}
 }
 
-func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+func (l *Locker) acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
 	tokens, note, err := l.check(ctx, req)
 	if err != nil {
 		return nil, err
@@ -53,6 +53,13 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	timer := time.NewTimer(a.attemptTimeout())
 	defer timer.Stop()
 	grant, err := a.await(ctx, timer)
+	if err == nil {
+		defer func() {
+			if lock == nil { // a callback of the Trace panicked
+				_ = a.release(ctx, time.Time{})
+			}
+		}()
+	}
 	a.report(ctx, req, err)
 	if err == nil {
 		return a.attach(locker.NewLock(ctx, grant, &a.heldLock)), nil

@@ -164,6 +164,24 @@ func TestTrace(t *testing.T) {
 	})
 }
 
+// If a callback of the Trace panics after the acquire, the lock is released.
+func TestAcquireWhoseCallbackPanics(t *testing.T) {
+	eachInMemory(t, 3, redlock.Config{}, map[string]*locktrace.Trace{
+		"Attempt": {Attempt: func(_ context.Context, i locktrace.AttemptInfo) {
+			if !i.AtNode {
+				panic("a callback's own")
+			}
+		}},
+		"Acquired": {Acquired: func(context.Context, locktrace.AcquiredInfo) { panic("a callback's own") }},
+	}, func(t *testing.T, c *cluster, trace *locktrace.Trace) {
+		func() {
+			defer func() { check.Equal(t, "panic", recover(), "a callback's own") }()
+			_, _ = c.Acquire(locktrace.With(t.Context(), trace), locker.Request{Name: name, TTL: ttl})
+		}()
+		c.free("after the panic")
+	})
+}
+
 // If another holds a node, the acquire is refused at once, even beside an earlier attempt in flight
 // there.
 func TestAnotherRefusesAtOnce(t *testing.T) {
