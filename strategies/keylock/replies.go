@@ -210,9 +210,10 @@ func (s *Spec) valuesAt() int {
 	return at
 }
 
-// fromMillis converts ms of a reply. A foreign key may make them large.
+// fromMillis converts ms of a reply. A foreign key may make them large. The result is at most half of
+// the range of a Duration, 146 years: callers add to it.
 func fromMillis(ms int64) time.Duration {
-	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	return time.Duration(min(ms, math.MaxInt64/2/int64(time.Millisecond))) * time.Millisecond
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

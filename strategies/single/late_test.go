@@ -13,9 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -76,23 +79,50 @@ func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
 	})
 }
 
-// The TTL of a foreign key may exceed the range of a Duration.
-func TestRefusedByAKeyThatLivesLong(t *testing.T) {
+// The TTL of a foreign key may exceed the range of a Duration. Waiters and Watch poll at their usual
+// intervals then.
+func TestKeyThatLivesLong(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
-		b.drv.Driver = longLived{b.drv.Driver}
+		inner, left := b.drv.Driver, int64(math.MaxInt64/1000)
+		b.drv.Driver = longLived{inner, []any{int64(0), "foreign", left}}
 		refusal := locktest.Refusal(t, check.ErrOf(b.Acquire(t.Context(), locker.Request{Name: name})))
 		check.AtLeast(t, "RetryAfter", refusal.RetryAfter, 24*time.Hour)
+
+		const patience = 2500 * time.Millisecond
+		b.drv.Then()
+		waits := locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff {
+			return backoff.NewConstantBackOff(time.Second)
+		}}))(b.Locker)
+		check.Is(t, check.ErrOf(waits.Acquire(t.Context(), locker.Request{Name: name, MaxWait: patience})), locker.ErrMaxWait)
+		check.AtMost(t, "commands of a waiter", b.drv.Sent(), 10)
+
+		synctest.Wait() // nothing uses the driver
+		b.drv.Driver = longLived{inner, []any{int64(1), "foreign", left, int64(1), int64(0), int64(0)}}
+		b.drv.Then()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for state, err := range locker.Watch(ctx, b.Locker, name, 0) {
+			check.OK(t, err)
+			check.Equal(t, "it is held", state.Held, true)
+		}
+		check.Equal(t, "polls of Watch", b.drv.Sent(), 3)
 	})
 }
 
-type longLived struct{ driver.Driver }
+// longLived is the driver of a server with a key that lives long. A command takes a millisecond.
+type longLived struct {
+	driver.Driver
+	reply []any // of a script
+}
 
 func (longLived) SetNX(context.Context, string, string, time.Duration) (bool, error) {
+	sleep(time.Millisecond)
 	return false, nil
 }
 
-func (longLived) Eval(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
-	return driver.NewReply([]any{int64(0), "foreign", int64(math.MaxInt64 / 1000)})
+func (l longLived) Eval(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
+	sleep(time.Millisecond)
+	return driver.NewReply(l.reply)
 }
 
 // A TTL used up by the allowance for drift is refused before anything is sent.
