@@ -53,7 +53,9 @@ type Request struct {
 	// NoWait asks for one attempt, whatever the middleware. Unless MaxWait bounds it, the
 	// strategy's AttemptTimeout does (default: a third of the TTL, at most 3 s), or ctx if it ends
 	// sooner: for a fast error from a silent server, set MaxWait too. Without an answer by then the
-	// error matches ErrUnknownOutcome, and a possible hold is cleaned up in the background.
+	// error matches ErrUnknownOutcome, and a possible hold is cleaned up in the background. The
+	// AttemptTimeout of strategies/redlock is a tenth of the TTL, at most 1 s, and its clean-up may
+	// take another one.
 	NoWait bool
 	// Fenced asks for a fencing token too, in the same round trip.
 	Fenced bool

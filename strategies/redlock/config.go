@@ -23,8 +23,9 @@ type Config struct {
 	MinValidity time.Duration
 	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node
 	// without an answer by then counts as failed. An acquire takes that long only if its outcome
-	// depends on a node that does not answer. At least 1 ms. Default: a tenth of the TTL, at most 1
-	// s.
+	// depends on a node that does not answer. If it fails then, it waits up to one AttemptTimeout
+	// more for the release of its node locks. At least 1 ms. Default: a tenth of the TTL, at most
+	// 1 s.
 	AttemptTimeout time.Duration
 	// ReleaseTimeout is the maximum time for which Release, and so locker.Do, waits for the nodes.
 	// After it the releases continue in the background. If ctx has ended, Release waits for one
