@@ -38,6 +38,7 @@ type name struct {
 // tenure is a caller's lock, held or lost.
 type tenure struct {
 	lock  *locker.Lock
+	name  string // given to Lock; middleware may change that of the lock
 	owner string // in the ctx of Lock; "" if none
 }
 
@@ -225,7 +226,7 @@ func (m *Mutex) leave(name string, n *name) {
 
 // keep records the lock of the caller with the turn. If the lock is lost, the turn ends.
 func (m *Mutex) keep(ctx context.Context, name string, n *name, lock *locker.Lock) {
-	t := &tenure{lock: lock}
+	t := &tenure{lock: lock, name: name}
 	t.owner, _ = lease.OwnerFrom(ctx, name)
 	m.mu.Lock()
 	n.held = t
@@ -250,7 +251,7 @@ func (m *Mutex) keep(ctx context.Context, name string, n *name, lock *locker.Loc
 // takeLost removes and returns the oldest lost lock of a name to which an Unlock with that owner
 // may belong. The mutex is held.
 func (m *Mutex) takeLost(name, owner string) *tenure {
-	at := slices.IndexFunc(m.lost, func(t *tenure) bool { return t.lock.Name() == name && t.of(owner) })
+	at := slices.IndexFunc(m.lost, func(t *tenure) bool { return t.name == name && t.of(owner) })
 	if at < 0 {
 		return nil
 	}

@@ -162,6 +162,25 @@ func TestLost(t *testing.T) {
 	})
 }
 
+// Middleware may change the names of the locks. Names of the Mutex stay those given to Lock.
+func TestLostUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	s := newMutex(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		req.Name = "tenant:" + req.Name
+		return l.Acquire(ctx, req)
+	}), locker.Request{})
+	want(t, "Lock", s.Lock(t.Context(), "a"))
+	l.Expire("tenant:a")
+	want(t, "Lock after the loss", s.Lock(t.Context(), "a"))
+	check.Error(t, "Unlock of the lost lock", s.Unlock(t.Context(), "a"), locker.ErrLost)
+	if !held(t, l, "tenant:a") {
+		t.Error("it released the next lock")
+	}
+	want(t, "Unlock", s.Unlock(t.Context(), "a"))
+	wantKept(t, s, 0, 0)
+}
+
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
