@@ -436,6 +436,16 @@ func TestDoAll(t *testing.T) {
 			},
 			want: errs{locker.ErrLost}, log: "+a +b +c -a -b -c", lost: "c",
 		},
+		"one is released, another one is lost and released": {
+			fn: func(ctx context.Context, l *lockertest.Locker, locks *locker.Locks) error {
+				check.Must(t, releaseB(ctx, l, locks))
+				check.Error(t, "Err", locks.Err(), locker.ErrReleased)
+				l.Expire("c")
+				_ = locks.Release(ctx)
+				return nil
+			},
+			want: errs{locker.ErrLost}, log: "+a +b +c -a -b -c", lost: "c",
+		},
 	}, func(t *testing.T, tt test) {
 		l := newJournal()
 		err := locker.DoAll(t.Context(), l, named("c", "a", "b"), func(ctx context.Context, locks *locker.Locks) error {

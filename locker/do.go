@@ -41,8 +41,8 @@ func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lo
 // held is a Lock or Locks.
 type held interface {
 	Context(parent context.Context) (context.Context, context.CancelFunc)
-	Err() error
 	Release(ctx context.Context) error
+	loss() *LostError // nil: none
 }
 
 // doHeld calls fn under h, and releases h when fn returns, panics or calls runtime.Goexit.
@@ -63,8 +63,8 @@ func doHeld[H held](ctx context.Context, h H, fn func(context.Context, H) error)
 		}
 	}()
 	err = fn(work, h)
-	if ended, lost := errors.AsType[*LostError](h.Err()); lost {
-		lostBefore = opError("release", ended.Name, ended)
+	if loss := h.loss(); loss != nil {
+		lostBefore = opError("release", loss.Name, loss)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package locker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -85,6 +86,12 @@ func (l *Lock) Deadline() time.Time { return l.load().Deadline() }
 // Err returns nil while the lock is held, and then always the same error. It matches ErrReleased or
 // ErrLost. The nil and the zero Lock return ErrNotHeld.
 func (l *Lock) Err() error { return l.load().Err() }
+
+// loss returns that of Err, or nil.
+func (l *Lock) loss() *LostError {
+	loss, _ := errors.AsType[*LostError](l.Err())
+	return loss
+}
 
 // Done returns a channel that is closed when the lock is released, lost, or past its Deadline,
 // whether or not the server can be reached. It is a signal, not a barrier: see the package comment.

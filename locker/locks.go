@@ -62,6 +62,16 @@ func (s *Locks) errLocked() error {
 	return s.err
 }
 
+// loss returns that of the first lock found lost, also after a release of another.
+func (s *Locks) loss() *LostError {
+	for _, lock := range s.held {
+		if loss := lock.loss(); loss != nil {
+			return loss
+		}
+	}
+	return nil
+}
+
 // Context returns a copy of parent that ends when any of the locks is lost or released; its cause
 // (context.Cause) is the error of that lock's Err. It carries the owner of each lock for its name.
 // See [Lock.Context].
