@@ -50,19 +50,16 @@ func (l *lockState) peek() error {
 // afterDone is a list of callbacks for the end of a lock. nil: none.
 type afterDone struct {
 	f      func(error)
-	signal bool // f cannot block; it is called before the others, by whoever ends the lock
-	next   *afterDone
+	signal bool       // f cannot block; it is called before the others, by whoever ends the lock
+	next   *afterDone // nil: this is the last one
+	prev   *afterDone // of the first one: the last one; nil: removed
 }
 
 func (l *lockState) afterDone(entry *afterDone) (stop func() bool) {
 	ended := l.lock()
 	err := l.err
 	if err == nil {
-		at := &l.after
-		for *at != nil {
-			at = &(*at).next
-		}
-		*at = entry
+		l.after = l.after.add(entry)
 		l.watchDeadline()
 	}
 	l.unlock(ended)
@@ -76,13 +73,41 @@ func (l *lockState) afterDone(entry *afterDone) (stop func() bool) {
 func (l *lockState) removeAfterDone(entry *afterDone) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for at := &l.after; *at != nil; at = &(*at).next {
-		if *at == entry {
-			*at = entry.next
-			return true
-		}
+	if l.err != nil || entry.prev == nil {
+		return false
 	}
-	return false
+	l.after = l.after.remove(entry)
+	return true
+}
+
+// add returns the list with entry at its end.
+func (a *afterDone) add(entry *afterDone) *afterDone {
+	if a == nil {
+		entry.prev = entry
+		return entry
+	}
+	entry.prev = a.prev
+	a.prev.next = entry
+	a.prev = entry
+	return a
+}
+
+// remove returns the list without entry.
+func (a *afterDone) remove(entry *afterDone) *afterDone {
+	before, after := entry.prev, entry.next
+	entry.prev = nil
+	if entry == a {
+		a = after
+	} else {
+		before.next = after
+	}
+	switch {
+	case after != nil:
+		after.prev = before
+	case a != nil:
+		a.prev = before
+	}
+	return a
 }
 
 // callSignals calls the signals.

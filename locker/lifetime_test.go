@@ -3,6 +3,7 @@ package locker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -118,6 +119,51 @@ func TestAfterDone(t *testing.T) {
 			t.Errorf("told %v, want %v, once each", told, want)
 		}
 	})
+}
+
+// A callback that is removed leaves the others in their order, wherever it stood, and later ones come
+// behind them.
+func TestAfterDoneStops(t *testing.T) {
+	t.Parallel()
+	for removed := range 8 { // a set of bits
+		lock := hold(t, &fakeLease{}, time.Minute)
+		var told, want []int
+		var stops []func() bool
+		add := func(i int) { stops = append(stops, lock.AfterDone(func(error) { told = append(told, i) })) }
+		for i := range 3 {
+			add(i)
+		}
+		for i, stop := range stops {
+			if removed&(1<<i) == 0 {
+				want = append(want, i)
+			} else if !stop() || stop() {
+				t.Errorf("of %03b, stop %d must remove once", removed, i)
+			}
+		}
+		add(3)
+		check.OK(t, lock.Release(t.Context()))
+		check.Equal(t, fmt.Sprintf("told without %03b", removed), fmt.Sprint(told), fmt.Sprint(append(want, 3)))
+		for i, stop := range stops {
+			check.Equal(t, fmt.Sprintf("of %03b, stop %d after the end", removed, i), stop(), false)
+		}
+	}
+}
+
+// A ctx of a lock costs the same, however many others of it live.
+func BenchmarkContext(b *testing.B) {
+	for _, others := range []int{0, 10_000} {
+		b.Run(fmt.Sprint(others, " others"), func(b *testing.B) {
+			lock := minute(b.Context(), &fakeLease{})
+			for range others {
+				_, cancel := lock.Context(b.Context())
+				defer cancel()
+			}
+			for b.Loop() {
+				_, cancel := lock.Context(b.Context())
+				cancel()
+			}
+		})
+	}
 }
 
 func TestContext(t *testing.T) {
