@@ -32,7 +32,8 @@
 //     releases and conversions avoid it after 0.2 s. After 0.05 s a command uses a connection of
 //     the pool if one of the 16 is free at once. The caller's own deadline does not matter, nor do
 //     waiting commands. As soon as the reply comes, or the connection breaks, the shared
-//     connections are used again.
+//     connections are used again. In a cluster the commands of a flight go one by one over the
+//     connections of the pool, since rueidis cannot follow ASK with several there.
 //   - Each node has its own limits, see below, and its own silent connections. In a cluster the
 //     driver sends CLUSTER SLOTS every five seconds while it is in use, to distinguish the nodes.
 //   - At most 28 flights of a node, 896 commands, are under way on its shared connections, and 16

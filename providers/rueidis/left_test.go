@@ -3,7 +3,10 @@ package rueidis
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,4 +77,42 @@ func withPoolUsedUp(t *testing.T) *rueidisDriver {
 	a := drv.(*rueidisDriver)
 	a.nodes[0].beginProbe(-silence)
 	return a
+}
+
+// In a cluster each command has a connection of the pool to itself. They are as few as elsewhere.
+func TestPooledConnectionsOfACluster(t *testing.T) {
+	check.InFakeTime(t, func(t *testing.T) {
+		var dials atomic.Int32
+		client, _ := open(t, func(o *rueidis.ClientOption) {
+			dial := o.DialCtxFn
+			o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+				dials.Add(1)
+				<-time.After(10 * time.Millisecond) // of the bubble: more commands come
+				return dial(ctx, addr, d, c)
+			}
+		})
+		drv, err := New(client)
+		check.Must(t, err)
+		t.Cleanup(func() { _ = drv.Close() })
+		a := drv.(*rueidisDriver)
+		call := func(i int) {
+			_, err := drv.SetNX(t.Context(), fmt.Sprint(i), "v", time.Hour)
+			check.OK(t, err)
+		}
+		call(-1)
+		check.Advance(time.Second) // it knows the master
+		for _, n := range a.nodes {
+			n.beginProbe(-silence)
+		}
+		before := dials.Load()
+		var wg sync.WaitGroup
+		for i := range 600 {
+			wg.Go(func() { call(i) })
+		}
+		wg.Wait()
+		check.Within(t, "new connections", dials.Load()-before, 2, maxPooled+reserved)
+		for _, n := range a.nodes {
+			check.Equal(t, "places taken", len(n.pool)+len(n.reserve), 0)
+		}
+	})
 }

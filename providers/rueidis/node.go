@@ -17,8 +17,8 @@ import (
 const (
 	maxSingle = 896 // on shared connections, with one command each
 	maxShared = maxSingle / 32
-	maxPooled = 14
-	reserved  = 2 // more pooled ones, if they are urgent
+	maxPooled = 14 // on a connection of the pool each, or in a cluster on several
+	reserved  = 2  // more pooled ones, if they are urgent
 )
 
 // node is the state of one server: a master of a cluster, or the only one.
@@ -30,8 +30,8 @@ type node struct {
 	replied, newest atomic.Int64 // see overdue
 	shared          atomic.Int32 // flights on shared connections, no more than maxShared
 	maxShared       int32
-	// pool has an item for each flight on a connection of the client's pool, reserve for each further
-	// urgent one.
+	// pool has an item for each connection of the client's pool in use, reserve for each further one
+	// of an urgent flight.
 	pool, reserve chan struct{}
 
 	mu         sync.Mutex

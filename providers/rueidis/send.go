@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// pooledTimeout bounds the use of a connection by one flight: of the pool, whose calls have no
-// timeout of the client, or of an otherwise idle shared one.
+// pooledTimeout bounds one round trip on a connection of the pool, whose calls have no timeout of
+// the client, or on an otherwise idle shared one.
 const pooledTimeout = 10 * time.Second
 
 // isDirect implements adapter.Client.
@@ -150,18 +150,35 @@ func (d *rueidisDriver) answer(ctx context.Context, c *adapter.Command, res ruei
 }
 
 // sendPooled sends commands over a connection of the pool, and frees their place. A cluster client
-// gets one by one, each over a connection of its own: it panics if it must follow ASK with several
-// (v1.0.79: mux.DoMulti marks its ASKING as blocking, and askingMulti does not know it again).
+// gets one by one: it panics if it must follow ASK with several (v1.0.79: mux.DoMulti marks its
+// ASKING as blocking, and askingMulti does not know it again). If more places are free, further
+// connections share the commands.
 func (n *node) sendPooled(ctx context.Context, commands []*adapter.Command, place chan struct{}) {
-	defer func() { <-place }()
-	if !n.d.cluster || len(commands) == 1 {
+	if !n.d.cluster {
+		defer func() { <-place }()
 		n.sendOwn(ctx, commands)
 		return
 	}
-	var wg sync.WaitGroup
+	queue := make(chan []*adapter.Command, len(commands))
 	for i := range commands {
-		wg.Go(func() { n.sendOwn(ctx, commands[i:i+1]) })
+		queue <- commands[i : i+1]
 	}
+	close(queue)
+	work := func(place chan struct{}) {
+		defer func() { <-place }()
+		for one := range queue {
+			n.sendOwn(ctx, one)
+		}
+	}
+	var wg sync.WaitGroup
+	for range commands[1:] {
+		select {
+		case n.pool <- struct{}{}:
+			wg.Go(func() { work(n.pool) })
+		default:
+		}
+	}
+	work(place)
 	wg.Wait()
 }
 
