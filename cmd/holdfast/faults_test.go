@@ -134,3 +134,29 @@ func TestTextOfStatusAndError(t *testing.T) {
 	check.Equal(t, "text", errorText("run", err), "holdfast: no answer")
 	check.Equal(t, "status", statusOf(err), 5)
 }
+
+// A release without an answer is reported, and changes no status: the lock was held while the
+// command ran.
+func TestReleaseFrozenServer(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		command string
+		status  int
+	}{{"run", 0}, {"leader", 0}, {"leader", 5}} {
+		t.Run(fmt.Sprint(test.command, " ", test.status), func(t *testing.T) {
+			t.Parallel()
+			proxy := faultproxy.Start(t, shared.Get(t).Addr())
+			fifo := newFIFO(t)
+			p := begin(t, append(at(proxy.Addr()), withItsLimits, "FIFO="+fifo), test.command,
+				"unreleased:"+t.Name(), "--connect-timeout", "5m", "--ttl", "1h", "--", "sh", "-c",
+				fmt.Sprintf(`echo ready; read x <"$FIFO"; exit %d`, test.status))
+			p.line(t)
+			proxy.Freeze()
+			check.Must(t, os.WriteFile(fifo, []byte("x\n"), 0o600))
+			_, status := p.end(t)
+			if said := p.stderr.String(); status != test.status || !strings.Contains(said, "release ") {
+				t.Errorf("status %d, want %d; standard error %q", status, test.status, said)
+			}
+		})
+	}
+}

@@ -89,13 +89,10 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 			defer leads.Store(false)
 			cause := func() error { return context.Cause(ctx) }
 			status, err := f.supervise(ctx.Done(), cause, forwarded, start{path, argv, environment(name, term)})
-			switch {
-			case err == nil && status == 0:
-				return nil
-			case status == statusLost && ctx.Err() != nil && !stopping.Load():
+			if status == statusLost && ctx.Err() != nil && !stopping.Load() {
 				return context.Cause(ctx) // it campaigns again
 			}
-			return leader.Permanent(&statusError{status, err})
+			return leader.Permanent(&statusError{status, err}) // also status 0: a failed release keeps it
 		},
 	})
 	select {
