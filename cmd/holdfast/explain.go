@@ -52,7 +52,7 @@ func argumentText(err error) string {
 // reply to the first command.
 func explainLogin(text string, err error) string {
 	reply, ok := errors.AsType[*driver.ServerError](err)
-	if !ok || !refusedLogin(err) {
+	if !ok || !refusedLogin(reply) {
 		return text
 	}
 	said := "login refused: " + reply.Text

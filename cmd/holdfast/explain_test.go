@@ -14,6 +14,7 @@ func TestErrorsInWordsOfTheCommandLine(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	s.MustCommand(t, "HSET", "words:hash", "a", "b")
+	s.MustCommand(t, "HSET", "WRONGPASS:hash", "a", "b")
 	locked := redistest.Start(t, redistest.Options{Password: "sesame"})
 	silent := at("127.0.0.1:1")
 	const seeWho, seeRun = "\nUsage: holdfast who NAME [flags]\nSee: holdfast help who\n",
@@ -38,6 +39,7 @@ func TestErrorsInWordsOfTheCommandLine(t *testing.T) {
 		{"run words --note " + strings.Repeat("x", 2000) + " -- true", silent, statusUsage, "--note: 2000 bytes; want at most 1024 bytes" + seeRun},
 		{"release --force words", at(s.Addr()), statusFree, "release \"words\": lock is not held\n"},
 		{"who words:hash", at(s.Addr()), statusFailed, "who \"words:hash\": key \"words:hash\" holds a hash that is no lock\n"},
+		{"who WRONGPASS:hash", at(s.Addr()), statusFailed, "who \"WRONGPASS:hash\": key \"WRONGPASS:hash\" holds a hash that is no lock\n"},
 		{"who words --client goredis", at(locked.Addr()), statusDenied, `who "words": login refused: the server asks for a password` + noPassword},
 		{"watch words --client redigo", at(locked.Addr()), statusDenied, `watch "words": login refused: the server asks for a password` + noPassword},
 		{"release --force words --client rueidis", at(locked.Addr()), statusDenied, `release "words": login refused: the server asks for a password` + noPassword},

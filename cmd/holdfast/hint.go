@@ -25,7 +25,7 @@ func hint(ctx context.Context, err error, servers ...credentials) string {
 		return ""
 	case driver.CodeOf(err) == "MOVED" && servers[0].kind == oneServer:
 		return servers[0].clusterAdvice()
-	case driver.CodeOf(err) == "WRONGTYPE" || strings.Contains(err.Error(), "is of another type"):
+	case driver.CodeOf(err) == "WRONGTYPE" || innermost(err, isOtherType):
 		return "If it is a lock, name its strategy by --strategy: holdfast who shows it."
 	case refusedLogin(err):
 		return loginAdvice(servers)
@@ -55,6 +55,9 @@ func hint(ctx context.Context, err error, servers ...credentials) string {
 	close(hints)
 	return <-hints
 }
+
+// isOtherType recognizes the error of a script that found a key of another type.
+func isOtherType(text string) bool { return text == "key is of another type" }
 
 // loginAdvice returns the advice after one of the servers refused the login.
 func loginAdvice(servers []credentials) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,6 +38,10 @@ func TestHint(t *testing.T) {
 			listening + " answers without TLS: if it is meant to, write redis instead of rediss in the URL."},
 		{"an answer", secured + listening, &driver.ServerError{Text: "LOADING Redis is loading"}, ""},
 		{"a lock that is held", secured + listening, &statusError{statusUnreachable, locker.ErrNotAcquired}, ""},
+		{"a refusal in the text of a pool", secured + listening, errors.New("redisc: all nodes failed\nNOAUTH Authentication required"),
+			"Put the password into HOLDFAST_PASSWORD, or into a file and its name into --password-file."},
+		{"a holder's note like a refusal", secured + listening, &locker.ContentionError{Note: "WRONGPASS is set"}, ""},
+		{"a holder's note like another error", secured + listening, &locker.ContentionError{Note: "key is of another type"}, ""},
 	} {
 		o := options{client: "goredis", nodes: test.url}
 		servers := locker.Must(o.credentials())

@@ -52,6 +52,7 @@ func TestRunStatus(t *testing.T) {
 		{name: "not found", args: []string{"status:6", "--", "no-such-program"}, want: 127, says: "not found"},
 		{name: "not a program", args: []string{"status:7", "--", plain}, want: 126, says: "permission denied"},
 		{name: "no server", env: at("127.0.0.1:1"), args: []string{"a", "--connect-timeout", "1s", "--", "true"}, want: 69, says: "no answer from 127.0.0.1:1"},
+		{name: "no server, and a name like a refusal", env: at("127.0.0.1:1"), args: []string{"NOAUTH job", "--connect-timeout", "1s", "--", "true"}, want: 69, says: "no answer from 127.0.0.1:1"},
 		{name: "no server for long", env: at("127.0.0.1:1"), args: []string{"a", "--max-wait", "1s", "--connect-timeout", "1h", "--", "true"}, want: 69, says: "no answer from 127.0.0.1:1"},
 		{name: "no password", env: at(locked.Addr()), args: []string{"a", "--", "true"}, want: 77, says: "login refused"},
 		{name: "no password, and a command of many words", env: at(locked.Addr()), args: []string{"a", "--fenced", "--", "true"}, want: 77, says: "login refused"},

@@ -2,7 +2,8 @@ package main
 
 import (
 	"errors"
-	"strings"
+	"regexp"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -64,7 +65,7 @@ func operationStatus(err error) int {
 		return status.status
 	case errors.Is(err, locker.ErrNotAcquired):
 		return statusHeld
-	case code == "NOPERM" || code == "NOAUTH" || code == "WRONGPASS" || refusedLogin(err):
+	case code == "NOPERM" || refusedLogin(err):
 		return statusDenied
 	case errors.Is(err, locker.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
 		return statusUsage
@@ -76,15 +77,28 @@ func operationStatus(err error) int {
 }
 
 // refusedLogin reports whether the server refused the login. Clients return a refusal as an error
-// of the connection, not as a [driver.ServerError]. A server does not read long commands before the
-// login.
-func refusedLogin(err error) bool {
-	for _, text := range []string{"WRONGPASS", "NOAUTH", "Protocol error: unauthenticated"} {
-		if strings.Contains(err.Error(), text) {
-			return true
+// of the connection, not always as a [driver.ServerError].
+func refusedLogin(err error) bool { return innermost(err, loginRefusal.MatchString) }
+
+// loginRefusal matches the reply to a client without a login, or with a wrong one. A server does
+// not read long commands before the login. The pools of redigo for a Cluster and for Sentinels put
+// the reply into a text of their own.
+var loginRefusal = regexp.MustCompile(`^(?s:redi(?:go|sc): .*)?(?:ERR )?(?:NOAUTH |WRONGPASS |Protocol error: unauthenticated)`)
+
+// innermost reports whether matches returns true for the text of an innermost error of err: of a
+// reply, or of an error that wraps no other. The texts around it have the lock's name.
+func innermost(err error, matches func(text string) bool) bool {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree
+	case *driver.ServerError:
+		return matches(e.Text)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), func(part error) bool { return innermost(part, matches) })
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return innermost(inner, matches)
 		}
 	}
-	return false
+	return matches(err.Error())
 }
 
 // statusOf returns the exit status for the error of the command line. An error without a status is
