@@ -88,8 +88,8 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 			leads.Store(true)
 			defer leads.Store(false)
 			cause := func() error { return context.Cause(ctx) }
-			status, err := f.supervise(ctx.Done(), cause, forwarded, start{path, argv, environment(name, term)})
-			if status == statusLost && ctx.Err() != nil && !stopping.Load() {
+			status, lost, err := f.supervise(ctx.Done(), cause, forwarded, start{path, argv, environment(name, term)})
+			if lost && !stopping.Load() {
 				return context.Cause(ctx) // it campaigns again
 			}
 			return leader.Permanent(&statusError{status, err}) // also status 0: a failed release keeps it

@@ -214,20 +214,20 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 		return withStatus(err)
 	}
 
-	status, err := f.supervise(lock.Done(), lock.Err, signals, start{path, argv, environment(name, lock.Fence())})
+	status, reported, err := f.supervise(lock.Done(), lock.Err, signals, start{path, argv, environment(name, lock.Fence())})
 	if err != nil { // the command was not started: another holder may start it
 		lock.DropMinHold()
 	}
-	err = errors.Join(err, f.release(lock, &status))
+	err = errors.Join(err, f.release(lock, reported, &status))
 	if err != nil {
 		return &statusError{status, err}
 	}
 	return statusOnly(status)
 }
 
-// release releases the lock, and corrects the status if the release finds it lost.
-func (f *runFlags) release(lock *locker.Lock, status *int) error {
-	reported := lock.Err() != nil
+// release releases the lock. If the lock was lost, and supervise has not reported that, release
+// returns the loss and corrects the status.
+func (f *runFlags) release(lock *locker.Lock, reported bool, status *int) error {
 	err := lock.Release(context.Background())
 	if reported {
 		err = nil
@@ -327,12 +327,14 @@ func (s start) command() *exec.Cmd {
 }
 
 // supervise runs a command until it ends, and returns its exit status. If lost is closed before, it
-// ends the command, unless onLost is "warn", and returns statusLost. After an error the command was
-// not started.
-func (f *commandFlags) supervise(lost <-chan struct{}, cause func() error, signals *signals, s start) (int, error) {
+// reports the loss, ends the command, unless onLost is "warn", and returns statusLost. If the command
+// has ended by then, supervise may not notice the loss. After an error the command was not started.
+func (f *commandFlags) supervise(
+	lost <-chan struct{}, cause func() error, signals *signals, s start,
+) (status int, reported bool, err error) {
 	child, err := startChild(s.command(), f.onLost == "kill")
 	if err != nil {
-		return statusCannotRun, err
+		return statusCannotRun, false, err
 	}
 	var kill <-chan time.Time
 	killed := false // the command was told to end
@@ -340,10 +342,10 @@ func (f *commandFlags) supervise(lost <-chan struct{}, cause func() error, signa
 		select {
 		case status := <-child.ended:
 			if !killed {
-				return status, nil
+				return status, reported, nil
 			}
 			child.awaitGroup(kill)
-			return statusLost, nil
+			return statusLost, reported, nil
 		case sig := <-signals.c:
 			child.signal(sig)
 		case <-kill:
@@ -351,7 +353,7 @@ func (f *commandFlags) supervise(lost <-chan struct{}, cause func() error, signa
 			child.kill()
 			kill = nil
 		case <-lost:
-			lost = nil
+			lost, reported = nil, true
 			if f.onLost == "warn" {
 				warnf("%s; the command goes on", trimPrefix(cause()))
 				continue

@@ -11,11 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
 func TestRunStatus(t *testing.T) {
@@ -225,11 +227,36 @@ func TestRunLost(t *testing.T) {
 				locker.Must(lines.WriteString("x\n"))
 			}
 			rest, status := p.end(t)
-			if status != test.want || rest != test.out || !strings.Contains(p.stderr.String(), test.says) {
-				t.Errorf("status %d, output %q, standard error %q", status, rest, p.stderr)
+			said := p.stderr.String()
+			if status != test.want || rest != test.out || !strings.Contains(said, test.says) || strings.Count(said, "was lost") != 1 {
+				t.Errorf("status %d, output %q, standard error %q", status, rest, said)
 			}
 		})
 	}
+}
+
+// A loss is reported once, by supervise or else by release: a command may end before supervise has
+// noticed the loss, for example while holdfast is stopped.
+func TestRunLostUnnoticed(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		onLost   string
+		reported bool
+		want     int
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"kill":           {"kill", false, statusLost},
+		"warn":           {"warn", false, 4},
+		"kill, reported": {"kill", true, 4},
+		"warn, reported": {"warn", true, 4},
+	}, func(t *testing.T, test test) {
+		lock := locker.Must(lockertest.New().Acquire(t.Context(), locker.Request{Name: "unnoticed"}))
+		check.Advance(lock.TTL() + time.Second)
+		f, status := runFlags{commandFlags: commandFlags{onLost: test.onLost}}, 4
+		err := f.release(lock, test.reported, &status)
+		check.Equal(t, "status", status, test.want)
+		check.Equal(t, "release reports the loss", errors.Is(err, locker.ErrLost), !test.reported)
+	})
 }
 
 // If holdfast is killed, its command dies too if the kernel supports it, and the lock stays for its
