@@ -10,7 +10,8 @@
 // The contract of package driver. In rueidis' terms:
 //
 //   - A command is sent at most once. Only MOVED and ASK of a cluster, REDIRECT and NOSCRIPT are
-//     followed by another try, since they prove that nothing ran.
+//     followed by another try, since they prove that nothing ran. The tries end a second after the
+//     callers have left.
 //   - Commands that come while others are under way travel together, up to 32 in one DoMulti: a
 //     flight. Each caller has its own context, outcome and late reply. A lone command goes by
 //     itself and at once. The driver of NewUnpipelined sends each by itself.
@@ -66,7 +67,8 @@
 //     further commands wait whatever their ctx says, unless the environment has
 //     RUEIDIS_QUEUE_TYPE=flowbuffer.
 //   - A call whose ctx never ends is bounded by ConnWriteTimeout alone, or on a pipelined
-//     connection by the client's ping.
+//     connection by the client's ping; while nodes answer MOVED to each other, by
+//     ClusterOption.MaxMovedRedirections alone (none by default).
 //   - An abandoned call continues in the client: a dial until Dialer.Timeout, a command until its
 //     reply, the wait for a connection of the pool for a second or until the driver is closed. If
 //     the client is closed while it dials, it keeps that connection open for good (v1.0.79:

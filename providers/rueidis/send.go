@@ -260,8 +260,9 @@ func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 // callers leave.
 //
 // A client of rueidis itself calls Err right before it sends, once it has a connection. If a caller
-// has left by then, Err returns an error, and nothing is sent; otherwise all commands begin. A
-// wrapper may call Err of a context of its own instead.
+// has left by then, Err returns an error, and nothing is sent; otherwise all commands begin. Before
+// a cluster client sends them again, to follow MOVED or ASK, Err returns an error if all callers
+// have left. A wrapper may call Err of a context of its own instead.
 //
 // With a deadline the client sends in this goroutine, and closes the connection after the deadline:
 // it is as far away as the client's own timeout. Without one the client would turn the connection
@@ -292,7 +293,10 @@ func (s *sending) Err() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := 0; i < len(s.commands) && !s.begun && !s.refused; i++ {
+	if s.begun { // a cluster client follows a redirection, or sends to a further node
+		return s.Context.Err()
+	}
+	for i := 0; i < len(s.commands) && !s.refused; i++ {
 		s.refused = !s.commands[i].Begin()
 	}
 	s.begun = !s.refused
