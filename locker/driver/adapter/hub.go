@@ -26,7 +26,10 @@ const (
 // for twice the next pause.
 //
 // A final refusal (not [driver.Transient]), such as one by the ACL, affects only its own channel:
-// the connection stays open, and for one minute Subscribe returns the refusal at once.
+// the connection stays open, and for one minute Subscribe returns the refusal at once. If the server
+// refuses a confirmed subscription on a later connection, as after a change of the ACL, the hub
+// sends SUBSCRIBE again about once a minute. Each answer wakes the listeners: they may have missed a
+// message.
 //
 // While a connection is half open, wake-ups are lost. The hub notices within ten seconds: about
 // five seconds after the latest answer it subscribes again to one of its channels, and without an
@@ -111,7 +114,7 @@ func newHub(open func(ctx context.Context) (Feed, error), owner observer) *Hub {
 
 // Subscribe implements Driver.Subscribe. It returns an error if the connection cannot be opened, or
 // if the server refuses the channel. A confirmed subscription is restored on every later
-// connection.
+// connection. If the server refuses that, it is restored about a minute after the server allows it.
 func (h *Hub) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
 	wake := make(chan struct{}, 1)
 	if h.shards == nil {
@@ -130,9 +133,9 @@ func (h *Hub) subscribe(ctx context.Context, channel string, wake chan struct{})
 		h.mu.Unlock()
 		return nil, driver.ErrClosed
 	}
-	if r, known := h.refused[channel]; known && time.Now().Before(r.until) {
+	if err := h.refusal(channel); err != nil {
 		h.mu.Unlock()
-		return nil, r.err
+		return nil, err
 	}
 	t := h.topics[channel]
 	if t == nil {

@@ -8,19 +8,24 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// blame fails the first unanswered channel if an error reply ended the connection. If its SUBSCRIBE
-// was a probe, or the refusal is transient and the channel was confirmed before, the next
-// connection asks again. The mutex is held.
+// blame takes an error reply that ended the connection for the answer to the first unanswered
+// SUBSCRIBE. If that was a probe, or the refusal is transient and the channel was confirmed before,
+// the next connection asks again. The mutex is held.
 func (h *Hub) blame(err error) {
 	i := slices.IndexFunc(h.asked, func(o order) bool { return !o.stop })
 	if driver.CodeOf(err) == "" || i < 0 {
 		return
 	}
-	t := h.topics[h.asked[i].channel]
-	if t == nil || h.confirmed(t) || t.isSettled && driver.Transient(err) {
-		return
+	channel := h.asked[i].channel
+	t := h.topics[channel]
+	switch {
+	case t == nil || h.confirmed(t) || t.isSettled && driver.Transient(err):
+	case h.owner != nil || !t.isSettled:
+		h.fail(only(channel), err)
+	default:
+		h.remember(channel, err)
+		t.wakeAll()
 	}
-	h.fail(only(h.asked[i].channel), err)
 }
 
 // confirmed reports whether the current connection has confirmed t: another SUBSCRIBE is a probe.
@@ -115,8 +120,10 @@ func (h *Hub) answered(o order, err error) error {
 	case err == nil:
 		t.settle()
 		t.wakeAll()
-	case final || !t.isSettled:
+	case !t.isSettled:
 		h.fail(only(o.channel), err)
+	case final: // a probe asks again after refusedFor
+		t.wakeAll()
 	default: // another connection subscribes again
 		return err
 	}
@@ -140,7 +147,16 @@ func (h *Hub) strike(o order) {
 	h.asked = slices.Delete(h.asked, i, i+1)
 }
 
-// remember keeps a refusal, for later calls of Subscribe. The mutex is held.
+// refusal returns the server's refusal of channel, or nil if SUBSCRIBE may be sent. The mutex is
+// held.
+func (h *Hub) refusal(channel string) error {
+	if r, known := h.refused[channel]; known && time.Now().Before(r.until) {
+		return r.err
+	}
+	return nil
+}
+
+// remember keeps a refusal for refusedFor. The mutex is held.
 func (h *Hub) remember(channel string, err error) {
 	now := time.Now()
 	if now.After(h.sweep) {

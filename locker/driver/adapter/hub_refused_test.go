@@ -3,6 +3,7 @@ package adapter_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,5 +116,68 @@ func TestHubLeavesSubscriptionsBehind(t *testing.T) {
 		wantWakeUps(t, "who stays", a, 1)
 		wantSent(t, srv.newest(), "+a")
 		wantDials(t, srv, 2)
+	})
+}
+
+// A later connection refuses a confirmed subscription, as after a change of the ACL. Its listeners
+// are woken, and the hub asks once a minute until the server allows it.
+func TestHubKeepsRefusedSubscriptions(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		client clientKind
+		others bool
+	}
+	check.EachInFakeTime(t, map[string]test{
+		"alone, the connection ends":          {endsAtErrors, false},
+		"alone, knows the order":              {knowsOrder, false},
+		"alone, knows the command":            {knowsCommand, false},
+		"beside another, the connection ends": {endsAtErrors, true},
+		"beside another, knows the order":     {knowsOrder, true},
+		"beside another, knows the command":   {knowsCommand, true},
+	}, func(t *testing.T, tt test) {
+		srv := newServer(t)
+		srv.client = tt.client
+		hub := newHub(t, srv)
+		a := subscribe(t, hub, "a")
+		other := a
+		if tt.others {
+			other = subscribe(t, hub, "b")
+		}
+		asked := func() (n int) {
+			srv.mu.Lock()
+			defer srv.mu.Unlock()
+			for _, f := range srv.feeds {
+				n += strings.Count(strings.Join(f.sent(), ""), "+a")
+			}
+			return n
+		}
+		srv.set(func() { srv.forbid["a"] = errNoPerm })
+		srv.newest().hangUp()
+		before := asked()
+		check.Advance(50 * time.Second)
+		check.Equal(t, "SUBSCRIBEs within a minute", asked()-before, 1)
+		wantWakeUps(t, "at the refusal", a, 1)
+		_, err := hub.Subscribe(t.Context(), "a")
+		check.Error(t, "Subscribe", err, errNoPerm)
+		if tt.others {
+			wakeUps(other)
+			srv.newest().publish("b")
+			wantWakeUps(t, "another", other, 1)
+		}
+		before = asked()
+		check.Advance(5 * time.Minute)
+		check.Within(t, "SUBSCRIBEs in five minutes", asked()-before, 4, 5)
+		srv.set(func() { clear(srv.forbid) })
+		wakeUps(a)
+		check.Advance(2 * time.Minute)
+		wantWakeUps(t, "once it is allowed", a, 1)
+		srv.newest().publish("a")
+		wantWakeUps(t, "a message", a, 1)
+		wakeUps(other)
+		closeSub(t, subscribe(t, hub, "a"))
+		dials := len(srv.dials())
+		check.Advance(5 * time.Minute)
+		wantDials(t, srv, dials)
+		wantWakeUps(t, "by probes", other, 0)
 	})
 }

@@ -20,7 +20,7 @@ func (h *Hub) run() {
 		if err == nil {
 			opened := time.Now()
 			err = h.receive(feed)
-			refused = driver.CodeOf(err) != "" // it failed one channel, and the next connection has the others
+			refused = driver.CodeOf(err) != "" // it concerned one channel, and the next connection has the others
 			_ = feed.Close()                   // it is broken
 			lasted = time.Since(opened) >= min(2*delay, reopenMax)
 		}
@@ -73,7 +73,7 @@ func saysClosed(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, context.Canceled)
 }
 
-// dial opens a feed and subscribes to all topics on it.
+// dial opens a feed and subscribes to all topics on it, except refused ones.
 func (h *Hub) dial() (Feed, error) {
 	ctx, cancel := context.WithTimeout(h.ctx, openTimeout)
 	defer cancel()
@@ -90,8 +90,11 @@ func (h *Hub) dial() (Feed, error) {
 	h.feed, h.proven = feed, false
 	h.opened++
 	for channel := range h.topics {
-		h.send(order{channel: channel})
+		if h.refusal(channel) == nil {
+			h.send(order{channel: channel})
+		}
 	}
+	h.await()
 	return feed, nil
 }
 

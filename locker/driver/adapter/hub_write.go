@@ -52,8 +52,8 @@ func (h *Hub) await() {
 }
 
 // probe is called up to openTimeout after the latest answer. It subscribes once more to a channel,
-// to learn whether the connection is half open. If an answer is overdue, it closes the feed: it is
-// half open, or the server is frozen.
+// to learn whether the connection is half open, and to those refused refusedFor ago. If an answer is
+// overdue, it closes the feed: it is half open, or the server is frozen.
 func (h *Hub) probe() {
 	h.mu.Lock()
 	feed := h.feed
@@ -62,10 +62,12 @@ func (h *Hub) probe() {
 	case silent:
 		h.broke = cmp.Or(h.broke, errSilent)
 	case feed != nil && len(h.pending) == 0:
-		for channel := range h.topics {
-			h.send(order{channel: channel})
-			break
+		for channel, t := range h.topics {
+			if h.refusal(channel) == nil && (len(h.pending) == 0 || !h.confirmed(t)) {
+				h.send(order{channel: channel})
+			}
 		}
+		h.await() // also if all are refused
 	}
 	h.mu.Unlock()
 	if silent {
