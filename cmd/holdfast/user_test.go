@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -24,16 +25,18 @@ func TestRunOtherUser(t *testing.T) {
 	if err != nil || os.Getuid() != 0 {
 		t.Skip("needs setpriv, and root")
 	}
+	other := &syscall.SysProcAttr{
+		Credential:  &syscall.Credential{Uid: 65534, Gid: 65534},
+		AmbientCaps: []uintptr{unix.CAP_SETUID},
+	}
+	needChangeOfUser(t, other)
 	env := here(t)
 	p := prepare(t, env, "run", "user", "--grace", "1s", "--", setpriv, "--reuid=1",
 		"sh", "-c", `sleep 600 >/dev/null 2>&1 & echo $!; echo $$; exec sleep 600`)
 	file := locker.Must(os.Open(os.Args[0]))
 	defer file.Close()
 	p.cmd.Path, p.cmd.ExtraFiles = "/proc/self/fd/3", []*os.File{file} // its folder is root's
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Credential:  &syscall.Credential{Uid: 65534, Gid: 65534},
-		AmbientCaps: []uintptr{unix.CAP_SETUID},
-	}
+	p.cmd.SysProcAttr = other
 	p.start(t)
 	rest, first := locker.Must(strconv.Atoi(p.line(t))), locker.Must(strconv.Atoi(p.line(t)))
 	t.Cleanup(func() { _ = syscall.Kill(rest, syscall.SIGKILL) })
@@ -49,4 +52,19 @@ func TestRunOtherUser(t *testing.T) {
 	p.loses(t)
 	check.Equal(t, "times that it did not kill the rest",
 		strings.Count(p.stderr.String(), "did not get SIGKILL: operation not permitted\n"), 1)
+}
+
+// needChangeOfUser skips a test if root may not start a program so, for example in a container
+// without CAP_SETUID, and fails it in CI.
+func needChangeOfUser(t *testing.T, other *syscall.SysProcAttr) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "true")
+	cmd.SysProcAttr = other
+	switch err := cmd.Run(); {
+	case !errors.Is(err, syscall.EPERM):
+	case os.Getenv("CI") == "true":
+		t.Fatal("CI=true, but root may not change its user:", err)
+	default:
+		t.Skip("root may not change its user:", err)
+	}
 }
