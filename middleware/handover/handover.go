@@ -173,7 +173,7 @@ func (a *acquisition) giveUpError(held *locker.ContentionError, why error) error
 func (a *acquisition) lead(h *heir) (plain *locker.Lock, err error) {
 	ctx := attemptsOnly(a.caller)
 	if a.waited {
-		a.pause(h.pause)
+		a.pause(time.Until(h.pauseUntil))
 		ctx = lease.WithWaiting(ctx, lease.Waiting{Since: a.start})
 	}
 	lock, err := a.inner.Acquire(ctx, a.request())

@@ -311,6 +311,33 @@ func TestMaxWaitAfterTheLine(t *testing.T) {
 	})
 }
 
+// If a leader gives up in the pause after a tenure, the next one waits for the end of the pause.
+func TestPauseOutlivesItsLeader(t *testing.T) {
+	inProcess(t, func(p process) {
+		p.l = handingOver(p.s, ms)
+		p.s.fail = func(kind lease.OpKind) error {
+			if kind == lease.OpRelease {
+				elapse(25 * ms) // so the pause lasts for 100 ms
+			}
+			return nil
+		}
+		held := p.acquire(locker.Request{})
+		ctx, cancel := context.WithCancel(p.Context())
+		p.wait(ctx, locker.Request{})
+		second := p.wait(p.Context(), locker.Request{})
+		check.Advance(2 * ms)
+		check.OK(p.T, held.Release(p.Context()))
+		check.Advance(50 * ms)
+		cancel()
+		check.Advance(50*ms - 1)
+		p.sent("acquire", "release")
+		check.Advance(1)
+		p.lock(second)
+		p.s.fail = nil
+		p.release(second.lock)
+	})
+}
+
 // If the asking waiter gives up, the next one in the line asks.
 func TestLeaderGivesUp(t *testing.T) {
 	inProcess(t, func(p process) {

@@ -20,9 +20,8 @@ type line struct {
 	first, last *heir
 	size        int
 
-	pause      time.Duration // of the next leader
-	paused     time.Time     // when the latest pause began
-	checkTimer *time.Timer   // asks the server about the tenure; nil: nobody waits
+	pauseUntil time.Time   // no leader asks before
+	checkTimer *time.Timer // asks the server about the tenure; nil: nobody waits
 }
 
 // terms are the properties of a requested lease.
@@ -42,11 +41,11 @@ type heir struct {
 	queued        int  // number of heirs and leaders ahead at entry
 	terms         terms
 
-	ready  chan struct{} // closed when the wait ends; nil: it led at once
-	pause  time.Duration // before it asks the wrapped Locker
-	tenure *tenure       // handed over to it, or begun by it; it must be used or passed on
-	from   lease.Hold    // the previous holder
-	fence  int64         // of its Lock
+	ready      chan struct{} // closed when the wait ends; nil: it led at once
+	pauseUntil time.Time     // it does not ask the wrapped Locker before
+	tenure     *tenure       // handed over to it, or begun by it; it must be used or passed on
+	from       lease.Hold    // the previous holder
+	fence      int64         // of its Lock
 }
 
 // enter adds an heir for a request. It returns nil if the lock cannot be handed over to the request.
@@ -141,7 +140,7 @@ func (l *line) advance() {
 	case l.leader != nil, l.tenure != nil:
 	case h != nil:
 		l.remove(h)
-		l.leader, l.terms, h.pause, l.pause = h, h.terms, l.pause, 0
+		l.leader, l.terms, h.pauseUntil = h, h.terms, l.pauseUntil
 		close(h.ready)
 	case l.cohort.lines[l.name] == l:
 		delete(l.cohort.lines, l.name)

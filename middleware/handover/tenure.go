@@ -219,8 +219,8 @@ func (t *tenure) end() {
 	l, now := t.line, time.Now()
 	if l.tenure == t {
 		l.tenure = nil
-		if l.first != nil && (!l.cohort.serverQueue || now.Sub(l.paused) >= pauseEvery) {
-			l.paused, l.pause = now, min(max(minPause, 4*now.Sub(t.ended)), pauseEvery)
+		if l.first != nil && (!l.cohort.serverQueue || now.Sub(l.pauseUntil) >= pauseEvery) {
+			l.pauseUntil = now.Add(min(max(minPause, 4*now.Sub(t.ended)), pauseEvery))
 		}
 		l.advance()
 	}
