@@ -27,7 +27,4 @@ type Hint struct {
 	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
 	// colliding, as in a quorum. Zero: none.
 	Jitter time.Duration
-	// Ordered: the strategy itself orders waiting shared and exclusive requests, across processes.
-	// Middleware then does not make one wait for the other.
-	Ordered bool
 }

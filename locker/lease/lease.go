@@ -108,6 +108,11 @@ type Traits struct {
 	// request does not queue behind those that wait for a lock of its own owner, and
 	// middleware/handover does not hand its locks over.
 	Reentrant bool
+	// Ordered, of a Locker: it orders waiting shared and exclusive requests itself, across processes.
+	// Middleware then does not make one wait for the other.
+	Ordered bool
+	// Queue, of a Locker: waiters can have places in a queue at the server (Hint.Queue).
+	Queue bool
 }
 
 // TraitsOf returns the Traits of the first among w and those in it that has them. W is

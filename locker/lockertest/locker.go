@@ -52,7 +52,9 @@ func NewSemaphore(permits int) *Locker {
 }
 
 // Traits returns lease.Traits, with the limit of a semaphore.
-func (l *Locker) Traits() lease.Traits { return lease.Traits{Source: source, Permits: l.permits} }
+func (l *Locker) Traits() lease.Traits {
+	return lease.Traits{Source: source, Permits: l.permits, Ordered: l.permits == 0, Queue: true}
+}
 
 // Acquire implements locker.Locker: one attempt to acquire the lock, or, with Request.Resume, to
 // take a hold over. A zero Request.TTL is locker.DefaultTTL, or the handle's.

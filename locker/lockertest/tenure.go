@@ -144,7 +144,7 @@ func (l *Locker) refuse(ctx context.Context, req locker.Request) error {
 		}
 	}
 	w, _ := lease.WaitingFrom(ctx)
-	held.Channel, held.Ordered = l.channel(req.Name), l.permits == 0
+	held.Channel = l.channel(req.Name)
 	held.Queue, held.Fair = req.Mode == locker.Exclusive && !w.Quorum, l.permits > 0
 	return held
 }

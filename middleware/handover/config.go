@@ -29,10 +29,9 @@ func New(cfg Config) (locker.Middleware, error) {
 		cfg.Tenure = defaultTenure
 	}
 	return func(inner locker.Locker) locker.Locker {
-		_, serverQueue := lease.Find[lease.Leaver](inner)
 		driverOf, _ := lease.Find[acquiring](inner)
 		return &cohort{
-			inner: inner, cfg: cfg, disabled: neverHandsOver(inner), serverQueue: serverQueue, acquiring: driverOf,
+			inner: inner, cfg: cfg, disabled: neverHandsOver(inner), serverQueue: lease.TraitsOf(inner).Queue, acquiring: driverOf,
 			lines: map[string]*line{},
 		}
 	}, nil

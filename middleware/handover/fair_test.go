@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/redisson"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -22,9 +23,14 @@ import (
 func TestDistantProcess(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {
-		latency time.Duration // each way
-		fair    bool
-	}{"near": {0, false}, "5 ms away": {5 * ms, false}, "30 ms away": {30 * ms, false}, "in a strict order": {5 * ms, true}} {
+		latency  time.Duration // each way
+		fair     bool
+		redisson bool // without a queue at the server
+		far      int  // holds of the far process
+	}{
+		"near": {0, false, false, 100}, "5 ms away": {5 * ms, false, false, 100}, "30 ms away": {30 * ms, false, false, 100},
+		"in a strict order": {5 * ms, true, false, 100}, "without a queue": {3 * ms / 10, false, true, 1500},
+	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			clients.Bubble(t, func(t *testing.T) {
@@ -32,7 +38,10 @@ func TestDistantProcess(t *testing.T) {
 				network.Latency = ms / 10
 				m := memredis.Start(t, network)
 				open := func(drv driver.Driver) locker.Locker {
-					strategy := locker.Must(single.New(drv, single.Config{Fair: tt.fair}))
+					var strategy locker.Locker = locker.Must(single.New(drv, single.Config{Fair: tt.fair}))
+					if tt.redisson {
+						strategy = locker.Must(redisson.New(drv, redisson.Config{}))
+					}
 					return locker.Must(holdfast.Wrap(strategy, holdfast.Config{HandOver: 10 * ms}))
 				}
 				near := open(clients.OpenMemory(t, m))
@@ -46,7 +55,7 @@ func TestDistantProcess(t *testing.T) {
 				here.all.Wait()
 				there.all.Wait()
 				t.Logf("near %d, far %d, longest wait %v", here.holds, there.holds, there.longest)
-				check.AtLeast(t, "holds of the far process", there.holds, 100)
+				check.AtLeast(t, "holds of the far process", there.holds, tt.far)
 				check.AtLeast(t, "holds of the near one", here.holds, 1000)
 				check.AtMost(t, "the longest wait", there.longest, 500*ms)
 			})

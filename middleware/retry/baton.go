@@ -85,9 +85,9 @@ func (l *wakingLease) chooseNext(op *lease.Op) *baton {
 		return nil
 	}
 	switch leader := q.leader(false); {
-	case !op.KeepUntil.IsZero(), leader == nil, !qs.strategy.queues, q.turn.yields(now):
+	case !op.KeepUntil.IsZero(), leader == nil, !qs.server.used, q.turn.yields(now):
 		return nil
-	case !qs.strategy.fair && q.turn.serves(leader, now):
+	case !qs.server.fair && q.turn.serves(leader, now):
 		// Woken before the release is sent, its attempt follows that without waiting for the answer.
 		q.recordRelease(l.lock, now)
 		q.baton = &baton{lease: l, ownOnly: true}

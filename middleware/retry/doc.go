@@ -39,7 +39,7 @@
 //     acquire of a contended name then has a place with its first attempt.
 //   - The waiters of one process and name are served in order of arrival, with three exceptions.
 //     NoWait and Resume do not queue. A request whose owner may hold the lock tries before its turn
-//     (see below). If the strategy itself orders readers and writers (lease.Hint.Ordered, as
+//     (see below). If the strategy itself orders readers and writers (lease.Traits.Ordered, as
 //     rwhash does), shared and exclusive requests have separate queues, and the strategy decides
 //     between the two first waiters.
 //   - If the strategy is reentrant ([lease.Traits]), a nested acquire does not queue behind waiters

@@ -32,7 +32,7 @@ type server struct {
 
 	start     time.Time
 	noPubSub  bool                                        // refusals name no channel
-	ordered   bool                                        // refusals have Ordered
+	ordered   bool                                        // it orders the modes; set before it is wrapped
 	reenters  bool                                        // an owner does not exclude itself
 	mute      bool                                        // releases are not published
 	unnamed   bool                                        // refusals name no owner
@@ -140,8 +140,15 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return locker.NewLock(ctx, lease.HoldInfo{Name: req.Name, Token: "t", Owner: req.Owner, Mode: req.Mode, TTL: time.Hour}, h), nil
 }
 
+func (s *server) Traits() lease.Traits { return lease.Traits{Ordered: s.ordered} }
+
+// ordering is a Locker that orders the modes.
+type ordering struct{ locker.Locker }
+
+func (ordering) Traits() lease.Traits { return lease.Traits{Ordered: true} }
+
 func (s *server) refusal(h *hold) error {
-	held := &locker.ContentionError{Name: h.name, Owner: holder, Note: h.note, Left: s.lease, Hint: lease.Hint{RetryAfter: s.lease, Jitter: s.jitter, Ordered: s.ordered}}
+	held := &locker.ContentionError{Name: h.name, Owner: holder, Note: h.note, Left: s.lease, Hint: lease.Hint{RetryAfter: s.lease, Jitter: s.jitter}}
 	held.Queue, held.Fair, held.Foreign = s.queue, s.fair, s.foreign
 	if s.unnamed {
 		held.Owner = ""

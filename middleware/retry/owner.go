@@ -4,18 +4,11 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // ownerPoll is the minimum time between the latest answer and an attempt made for an ownerCheck.
 const ownerPoll = 250 * time.Millisecond
-
-// reenters reports whether l is reentrant: it grants a lock again to its owner.
-func reenters(l locker.Locker) bool {
-	return lease.TraitsOf(l).Reentrant
-}
 
 // setLatest stores o, the outcome of an attempt of w, or of one outside the queue if w is nil. If o
 // names a new owner, the other waiters of this owner try before their turn. mu is held.

@@ -23,7 +23,7 @@ type parkedSubscriptions struct {
 // park keeps the subscriptions of q for parkTime, and reports whether it did. If the last waiter gave
 // up, park does not: releases would wake a process without waiters. mu is held.
 func (qs *queues) park(q *queue, acquired bool) bool {
-	if !acquired || !qs.strategy.queues || !q.lines[0].subscription.made() || len(qs.parked) >= maxParked {
+	if !acquired || !qs.server.used || !q.lines[0].subscription.made() || len(qs.parked) >= maxParked {
 		return false
 	}
 	p := &parkedSubscriptions{}

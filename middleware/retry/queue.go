@@ -115,7 +115,7 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	}
 	if w.shared && line.first == nil {
 		q.onlyLeaderShares = false
-		if !acquired && q.all.strategy.ordered {
+		if !acquired && q.all.ordered {
 			c.subs[1] = line.subscription.detach() // the server would count its listener as a reader
 		}
 	}
@@ -128,7 +128,7 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 // removeEmpty removes q after its last waiter has left. mu is held.
 func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 	delete(q.all.byName, q.name)
-	if q.all.strategy.queues && q.mayHavePlace {
+	if q.all.server.used && q.mayHavePlace {
 		q.all.recordPlace(q.name)
 	}
 	if q.baton != nil && q.baton.answered {
@@ -150,9 +150,9 @@ func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 func (q *queue) leaveServerQueue(w *waiter, acquired bool, c *cleanup) {
 	switch {
 	case q.all.leaver == nil:
-	case w.shared && !acquired && w.askedForPlace && q.all.strategy.ordered:
+	case w.shared && !acquired && w.askedForPlace && q.all.ordered:
 		c.queue = q
-	case !w.shared && q.mayHavePlace && (q.all.strategy.fair || q.all.strategy.ordered):
+	case !w.shared && q.mayHavePlace && (q.all.server.fair || q.all.ordered):
 		c.queue, c.id, q.mayHavePlace = q, q.all.id, false
 	}
 }
@@ -187,12 +187,12 @@ func (q *queue) wakeNewLeaders(shared bool, number int) {
 	if next := q.leader(shared); next != nil {
 		next.notify(locktrace.ByTurn)
 	}
-	if other := q.leader(!shared); other != nil && number < other.number && !q.all.strategy.ordered {
+	if other := q.leader(!shared); other != nil && number < other.number && !q.all.ordered {
 		// If an exclusive waiter left, it may have the lock: the other shared waiters wait for the leader's answer.
 		q.onlyLeaderShares = q.onlyLeaderShares || other.shared
 		other.notify(locktrace.ByTurn)
 	}
-	if !shared && !q.onlyLeaderShares && !q.all.strategy.ordered {
+	if !shared && !q.onlyLeaderShares && !q.all.ordered {
 		q.wakeShared(number)
 	}
 }
@@ -231,7 +231,7 @@ func (q *queue) waiters() iter.Seq[*waiter] {
 // modes.
 func (q *queue) admits(w *waiter) bool {
 	other := q.line(!w.shared).first
-	return q.all.strategy.ordered || other == nil || w.number < other.number
+	return q.all.ordered || other == nil || w.number < other.number
 }
 
 // wakeLeaders wakes the leaders.
@@ -266,7 +266,7 @@ func (q *queue) afterRelease(lock lease.Hold, result lease.Result) {
 	now := time.Now()
 	q.recordRelease(lock, now)
 	q.vacant = result.Alone
-	if result.WokeOther && !q.all.strategy.fair {
+	if result.WokeOther && !q.all.server.fair {
 		q.turn = turn{others: true, began: now}
 	}
 	q.wakeLeaders(locktrace.ByRelease)

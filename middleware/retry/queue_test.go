@@ -190,37 +190,26 @@ func TestWriterBehindReaderGivesUp(t *testing.T) {
 	})
 }
 
-// Once a refusal has Ordered, the first waiter of the other mode leads too, and tries at once. It
-// does not depend on the waiter ahead, which may give up.
-func TestOrderOfModesIsLearnt(t *testing.T) {
-	type test struct {
-		first, second locker.Mode
-		name          string // of the queue with that refusal
-	}
+// If the strategy orders the modes, the first waiter of the other mode leads too, and tries at once. It
+// does not depend on the waiter ahead.
+func TestBothModesLead(t *testing.T) {
+	type test struct{ first, second locker.Mode }
 	bubbles(t, map[string]test{
-		"a writer behind a reader":                     {locker.Shared, locker.Exclusive, name},
-		"a reader behind a writer":                     {locker.Exclusive, locker.Shared, name},
-		"a writer behind a reader, from another queue": {locker.Shared, locker.Exclusive, "another"},
-		"a reader behind a writer, from another queue": {locker.Exclusive, locker.Shared, "another"},
+		"a writer behind a reader": {locker.Shared, locker.Exclusive},
+		"a reader behind a writer": {locker.Exclusive, locker.Shared},
 	}, func(t *testing.T, s *server, tt test) {
 		s.ordered, s.latency = true, ms
-		refuse := &locker.ContentionError{Name: tt.name, Hint: lease.Hint{Ordered: true}}
 		s.answer = func(_ int, req locker.Request) error {
-			if req.Name == name && tt.name != name {
-				elapse(time.Second) // its own answer does not come
+			if req.Note == "first" {
+				elapse(time.Second) // its answer does not come
 			}
-			return refuse
+			return &locker.ContentionError{Name: name}
 		}
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
-		s.begin(t.Context(), l, locker.Request{Note: "first", Mode: tt.first, MaxWait: 2 * ms})
+		s.begin(t.Context(), l, locker.Request{Note: "first", Mode: tt.first, MaxWait: 2 * time.Second})
 		second := s.begin(t.Context(), l, locker.Request{Note: "second", Mode: tt.second, MaxWait: time.Minute})
-		if tt.name != name {
-			s.begin(t.Context(), l, locker.Request{Name: tt.name, Note: "another", MaxWait: 2 * ms})
-		}
-		elapse(ms + ms/2)
-		if notes := s.notes(); !slices.Contains(notes, "second") {
-			t.Errorf("attempts: %v, want one of the second waiter", notes)
-		}
+		elapse(ms)
+		check.EqualSlices(t, "attempts", s.notes(), []string{"first", "second"})
 		elapse(time.Minute)
 		second.wantError(t, time.Minute, locker.ErrMaxWait)
 	})

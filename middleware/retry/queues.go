@@ -28,12 +28,15 @@ import (
 type queues struct {
 	leaver   lease.Leaver // nil: later commands remove places in the server's queue
 	reenters bool         // an owner may acquire its lock again
+	// ordered: the strategy decides between the modes, and both lines of a queue have a leader.
+	// Otherwise the line of the earliest waiter has the only one.
+	ordered bool
 
-	mu       sync.Mutex
-	strategy strategy
-	byName   map[string]*queue
-	id       string // of the places in the server's queues, one for each name
-	parked   map[string]*parkedSubscriptions
+	mu     sync.Mutex
+	server serverQueue
+	byName map[string]*queue
+	id     string // of the places in the server's queues, one for each name
+	parked map[string]*parkedSubscriptions
 
 	// leftPlaces has the end of each place that this process may have left in a server's queue, by
 	// name. Nobody waits for these names.
@@ -46,39 +49,19 @@ type queues struct {
 
 func newQueues(inner locker.Locker) *queues {
 	leaver, _ := lease.Find[lease.Leaver](inner)
+	traits := lease.TraitsOf(inner)
 	return &queues{
-		leaver: leaver, reenters: reenters(inner), id: lease.NewToken(),
+		leaver: leaver, reenters: traits.Reentrant, ordered: traits.Ordered, id: lease.NewToken(),
 		byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
 		leftPlaces: map[string]time.Time{}, sweepPlacesAt: 64,
 	}
 }
 
-// strategy holds the properties of the strategy, from refusals. They are the same for all names.
-type strategy struct {
-	queues bool // the server has a queue of waiters
-	fair   bool // the order of that queue is strict
-	// ordered: the strategy decides between the modes, and both lines of a queue have a leader.
-	// Otherwise the line of the earliest waiter has the only one.
-	ordered bool
-}
-
-// learnStrategy stores the properties of the strategy in a refusal. mu is held.
-func (qs *queues) learnStrategy(held *locker.ContentionError) {
-	if held.Queue {
-		qs.strategy.queues, qs.strategy.fair = true, held.Fair
-	}
-	if !held.Ordered || qs.strategy.ordered {
-		return
-	}
-	for _, q := range qs.byName {
-		for i := range q.lines {
-			if w := q.lines[i].first; w != nil && !q.admits(w) {
-				q.onlyLeaderShares = q.onlyLeaderShares || w.shared
-				w.notify(locktrace.ByTurn) // it leads now
-			}
-		}
-	}
-	qs.strategy.ordered = true
+// serverQueue holds the properties of the queues of waiters at the server, from refusals. They are the
+// same for all names.
+type serverQueue struct {
+	used bool // there are such queues
+	fair bool // their order is strict
 }
 
 // hasWaiters reports whether a request of this process is in the queue of name.

@@ -25,7 +25,7 @@ func (w *waiter) view() view {
 		ownerQueued: q.hasOther(w.owner, w),
 	}
 	if v.leads && !q.all.closing {
-		heldHere := w.waitsItsTurn() && v.answers.latest.here != nil && (q.mayHavePlace || !q.all.strategy.fair)
+		heldHere := w.waitsItsTurn() && v.answers.latest.here != nil && (q.mayHavePlace || !q.all.server.fair)
 		v.quietUntil = q.turn.quietUntil(heldHere)
 	}
 	return v

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -62,8 +61,8 @@ func TestOwnUnknownOutcome(t *testing.T) {
 		inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 			attempts++
 			switch {
-			case attempts == 1: // from now on both modes have a first waiter
-				return nil, &locker.ContentionError{Name: name, Hint: lease.Hint{Ordered: true}}
+			case attempts == 1:
+				return nil, &locker.ContentionError{Name: name}
 			case req.Mode == locker.Exclusive:
 				return nil, errUnknown
 			case tt.others == nil:
@@ -76,7 +75,7 @@ func TestOwnUnknownOutcome(t *testing.T) {
 				return nil, tt.others
 			}
 		})
-		l := wrap(t, inner, retry.Config{Policy: constant(1100 * ms)})
+		l := wrap(t, ordering{inner}, retry.Config{Policy: constant(1100 * ms)}) // both modes have a first waiter
 		a := s.begin(t.Context(), l, locker.Request{MaxWait: 2 * time.Second})
 		elapse(1200 * ms)
 		s.begin(t.Context(), l, locker.Request{Mode: locker.Shared, MaxWait: 5 * time.Second})

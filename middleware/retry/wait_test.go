@@ -169,8 +169,9 @@ func TestHeardBeforeTheAttempt(t *testing.T) {
 func TestHeardForTheOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		h := s.hold()
+		s.ordered = true
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
-		refusal := &locker.ContentionError{Name: name, Hint: lease.Hint{Ordered: true, Channel: driver.NewChannel(s, name+":wake")}}
+		refusal := &locker.ContentionError{Name: name, Hint: lease.Hint{Channel: driver.NewChannel(s, name+":wake")}}
 		slow := false
 		s.answer = func(_ int, req locker.Request) error {
 			switch {

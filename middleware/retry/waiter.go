@@ -122,7 +122,7 @@ func (w *waiter) subscription() *subscription { return w.subscribedLine().subscr
 
 // subscribedLine returns the line whose subscription w uses as a leader. mu is held.
 func (w *waiter) subscribedLine() *line {
-	return w.queue.line(w.shared && w.queue.all.strategy.ordered)
+	return w.queue.line(w.shared && w.queue.all.ordered)
 }
 
 // recordOutcome stores the outcome and duration of w's attempt for all waiters.
@@ -136,7 +136,9 @@ func (w *waiter) recordOutcome(o outcome, took time.Duration) {
 		q.dropBaton(w)
 	} else {
 		q.answers.addRefusal(took)
-		q.all.learnStrategy(o.held)
+		if o.held.Queue {
+			q.all.server = serverQueue{used: true, fair: o.held.Fair}
+		}
 		q.recordRefusal(w)
 	}
 	q.answers.answered(w, now)
@@ -146,11 +148,11 @@ func (w *waiter) recordOutcome(o outcome, took time.Duration) {
 func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
-	if alone && w.attempt != early && q.all.strategy.queues && !q.leftHere() { // an early attempt may be a re-entry
+	if alone && w.attempt != early && q.all.server.used && !q.leftHere() { // an early attempt may be a re-entry
 		q.turn = turn{began: now, last: q.entered}
 	}
 	if w.askedForPlace && !w.shared {
-		q.mayHavePlace = w.passesPlaceOn && q.all.strategy.fair
+		q.mayHavePlace = w.passesPlaceOn && q.all.server.fair
 	}
 	q.recordAcquire(lock, note, alone, w)
 	cleanup := q.remove(w, true)

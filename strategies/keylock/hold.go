@@ -222,7 +222,7 @@ func (h *keyHold) refusal(reply driver.Reply) error {
 	}
 	held := &locker.ContentionError{
 		Name: h.name(), Owner: holder.owner, Note: holder.note,
-		Hint:     lease.Hint{Channel: h.listening(), Foreign: holder.foreign, Ordered: spec.Shared},
+		Hint:     lease.Hint{Channel: h.listening(), Foreign: holder.foreign},
 		Released: released,
 	}
 	if holder.left >= 0 {

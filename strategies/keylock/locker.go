@@ -45,7 +45,9 @@ func New(drv driver.Driver, cfg Config, spec Spec) (*Locker, error) {
 
 // Traits returns lease.Traits by the Spec and the driver.
 func (l *Locker) Traits() lease.Traits {
-	return lease.Traits{Source: l.source(), Permits: l.spec.Permits, Reentrant: l.spec.Reentrant}
+	return lease.Traits{
+		Source: l.source(), Permits: l.spec.Permits, Reentrant: l.spec.Reentrant, Ordered: l.spec.Shared, Queue: l.spec.Queue,
+	}
 }
 
 func (l *Locker) source() locktrace.Source {

@@ -121,7 +121,6 @@ func (t *nodeAnswers) contention() *locker.ContentionError {
 			first[who] = at
 		}
 		left, retryAfter = append(left, at.Left), append(retryAfter, at.RetryAfter)
-		report.Ordered = report.Ordered || at.Ordered
 	}
 	if at := first[holder{report.Owner, report.Note, report.Released}]; at != nil {
 		report.Channel = at.Channel

@@ -79,12 +79,15 @@ func checkNodes(nodes []locker.Locker) error {
 }
 
 // Traits returns lease.Traits, also for the Leases of its locks. Their Source has the clients and
-// addresses of the nodes, as far as known, separated by commas. The Locker is reentrant if a node
-// is: the nodes are of one strategy, but the middleware around one may hide it.
+// addresses of the nodes, as far as known, separated by commas. The Locker is reentrant, or orders the
+// modes, if a node does: the nodes are of one strategy, but the middleware around one may hide it.
 func (l *Locker) Traits() lease.Traits {
-	return lease.Traits{Source: l.source(), Reentrant: slices.ContainsFunc(l.nodes, func(n *quorumNode) bool {
-		return lease.TraitsOf(n.inner).Reentrant
-	})}
+	traits := lease.Traits{Source: l.source()}
+	for _, n := range l.nodes {
+		of := lease.TraitsOf(n.inner)
+		traits.Reentrant, traits.Ordered = traits.Reentrant || of.Reentrant, traits.Ordered || of.Ordered
+	}
+	return traits
 }
 
 func (l *Locker) source() locktrace.Source {

@@ -156,35 +156,32 @@ func TestContentionReport(t *testing.T) {
 		}
 		return e
 	}
-	ordered := &locker.ContentionError{Owner: "a", Hint: lease.Hint{Ordered: true}}
 	for _, tt := range []struct {
 		name     string
 		outcomes []error // three are needed
 		owner    string
 		left     time.Duration
 		channel  string
-		ordered  bool
 	}{
-		{"the holder that most name", []error{heldBy("a", 1, ""), heldBy("b", 2, ""), heldBy("b", 3, "")}, "b", 3, "", false},
-		{"the first of equals", []error{heldBy("a", 1, ""), heldBy("b", 2, ""), heldBy("c", 3, "")}, "a", 3, "", false},
-		{"one node more is needed", []error{nil, nil, heldBy("a", 4, ""), heldBy("a", 2, ""), heldBy("a", 6, "")}, "a", 2, "", false},
-		{"too few leases are known", []error{heldBy("a", 4, ""), heldBy("a", 0, ""), heldBy("a", 2, "")}, "a", 0, "", false},
-		{"a channel of that holder's", []error{heldBy("a", 1, "wake:0"), heldBy("b", 2, ""), heldBy("b", 3, "wake:2")}, "b", 3, "wake:2", false},
-		{"the first of its channels", []error{heldBy("b", 1, "wake:0"), heldBy("b", 2, "wake:1"), heldBy("b", 3, "wake:2")}, "b", 3, "wake:0", false},
-		{"no channel of another's", []error{heldBy("a", 1, "wake:0"), heldBy("b", 2, ""), heldBy("b", 3, "")}, "b", 3, "", false},
-		{"a node that orders the modes", []error{ordered, heldBy("a", 2, ""), heldBy("a", 3, "")}, "a", 0, "", true},
-		{"a quorum did it, and did not last", []error{nil, nil, nil, heldBy("a", 4, "")}, "a", 0, "", false},
-		{"failures say nothing", []error{errNodeDown, heldBy("a", 2, ""), nil, heldBy("a", 3, "")}, "a", 3, "", false},
+		{"the holder that most name", []error{heldBy("a", 1, ""), heldBy("b", 2, ""), heldBy("b", 3, "")}, "b", 3, ""},
+		{"the first of equals", []error{heldBy("a", 1, ""), heldBy("b", 2, ""), heldBy("c", 3, "")}, "a", 3, ""},
+		{"one node more is needed", []error{nil, nil, heldBy("a", 4, ""), heldBy("a", 2, ""), heldBy("a", 6, "")}, "a", 2, ""},
+		{"too few leases are known", []error{heldBy("a", 4, ""), heldBy("a", 0, ""), heldBy("a", 2, "")}, "a", 0, ""},
+		{"a channel of that holder's", []error{heldBy("a", 1, "wake:0"), heldBy("b", 2, ""), heldBy("b", 3, "wake:2")}, "b", 3, "wake:2"},
+		{"the first of its channels", []error{heldBy("b", 1, "wake:0"), heldBy("b", 2, "wake:1"), heldBy("b", 3, "wake:2")}, "b", 3, "wake:0"},
+		{"no channel of another's", []error{heldBy("a", 1, "wake:0"), heldBy("b", 2, ""), heldBy("b", 3, "")}, "b", 3, ""},
+		{"a quorum did it, and did not last", []error{nil, nil, nil, heldBy("a", 4, "")}, "a", 0, ""},
+		{"failures say nothing", []error{errNodeDown, heldBy("a", 2, ""), nil, heldBy("a", 3, "")}, "a", 3, ""},
 	} {
 		answers := answersOf(false, tt.outcomes...)
 		answers.quorum = 3
 		report := answers.contention()
-		if report.Name != "job" || report.Jitter != time.Second || report.Owner != tt.owner || report.Note != "note of "+tt.owner && !tt.ordered {
+		if report.Name != "job" || report.Jitter != time.Second || report.Owner != tt.owner || report.Note != "note of "+tt.owner {
 			t.Errorf("%s: %+v, want %q", tt.name, report, tt.owner)
 		}
-		if report.Left != tt.left || report.RetryAfter != 2*tt.left || report.Channel.Name() != tt.channel || report.Ordered != tt.ordered {
-			t.Errorf("%s: %v left, again after %v, channel %q, ordered: %v; want %v, %v, %q, %v", tt.name,
-				report.Left, report.RetryAfter, report.Channel.Name(), report.Ordered, tt.left, 2*tt.left, tt.channel, tt.ordered)
+		if report.Left != tt.left || report.RetryAfter != 2*tt.left || report.Channel.Name() != tt.channel {
+			t.Errorf("%s: %v left, again after %v, channel %q; want %v, %v, %q", tt.name,
+				report.Left, report.RetryAfter, report.Channel.Name(), tt.left, 2*tt.left, tt.channel)
 		}
 	}
 }

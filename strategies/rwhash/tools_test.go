@@ -100,7 +100,7 @@ func (b bench) refused(t *testing.T, req locker.Request, owner string, again tim
 	t.Helper()
 	_, err := b.Acquire(t.Context(), req)
 	held := locktest.Refusal(t, err)
-	if held.Name != name || held.Owner != owner || held.RetryAfter != again || held.Channel.IsZero() || !held.Ordered {
+	if held.Name != name || held.Owner != owner || held.RetryAfter != again || held.Channel.IsZero() {
 		t.Errorf("%v refused with %+v; want because of %q, to try again in %v", req.Mode, held, owner, again)
 	}
 	return held.Left
