@@ -33,16 +33,18 @@ type Config struct {
 	// concurrent attempts can all fail. If a refusal asks for more (lease.Hint.Jitter, as of
 	// strategies/redlock), the larger delay applies. Default: 0, only the delay of refusals.
 	WakeJitter time.Duration
-	noPolicy   bool // Policy is the default
 }
 
-// The default policy.
+// The pauses of the default policy.
 const (
 	backoffMin = 5 * time.Millisecond
 	backoffMax = 250 * time.Millisecond
 )
 
-func defaultPolicy() backoff.BackOff {
+func (c Config) newPolicy() backoff.BackOff {
+	if c.Policy != nil {
+		return c.Policy()
+	}
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(backoffMin),
 		backoff.WithMaxInterval(backoffMax),
@@ -61,9 +63,6 @@ func New(cfg Config) (locker.Middleware, error) {
 	if cfg.WakeJitter < 0 {
 		return nil, argument.Invalid("retry.Config.WakeJitter", cfg.WakeJitter.String(),
 			"a positive duration, or 0 for no delay")
-	}
-	if cfg.Policy == nil {
-		cfg.Policy, cfg.noPolicy = defaultPolicy, true
 	}
 	return func(inner locker.Locker) locker.Locker {
 		return &retrier{inner: inner, cfg: cfg, queues: newQueues(inner)}

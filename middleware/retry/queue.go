@@ -267,7 +267,7 @@ func (q *queue) afterRelease(lock lease.Hold, result lease.Result) {
 	q.recordRelease(lock, now)
 	q.vacant = result.Alone
 	if result.WokeOther && !q.all.server.fair {
-		q.turn = turn{others: true, began: now}
+		q.turn = turn{began: now}
 	}
 	q.wakeLeaders(locktrace.ByRelease)
 }

@@ -72,9 +72,8 @@ type acquisition struct {
 	waiter *waiter // in the queue; nil: not queued
 	ahead  int     // number of waiters ahead at entry
 
-	announced  bool      // attempts carry a lease.Waiting
-	subscribed bool      // the latest attempt's waiter had a subscription
-	waitBegan  time.Time // of the traced wait; zero: none
+	announced bool      // attempts carry a lease.Waiting
+	waitBegan time.Time // of the traced wait; zero: none
 
 	attempts     int
 	attemptBegan time.Time // the latest
@@ -273,9 +272,7 @@ func (a *acquisition) attemptContext(early bool) context.Context {
 		return a.ctx
 	}
 	until, _ := a.ctx.Deadline()
-	w := a.waiter.waiting(until)
-	a.subscribed = w.Subscribed
-	return lease.WithWaiting(a.ctx, w)
+	return lease.WithWaiting(a.ctx, a.waiter.waiting(until))
 }
 
 func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }
@@ -322,7 +319,7 @@ func (r *retrier) server(known outcome) string {
 // planPause asks the policy for the next pause once the present one is over.
 func (a *acquisition) planPause(now time.Time) error {
 	if a.policy == nil {
-		if a.policy = a.cfg.Policy(); a.policy == nil {
+		if a.policy = a.cfg.newPolicy(); a.policy == nil {
 			return wrap(a.req, argument.Invalid("retry.Config.Policy", "it returned nil",
 				"a function that returns a backoff.BackOff"))
 		}

@@ -236,7 +236,10 @@ func TestTurn(t *testing.T) {
 		{"another process, after minYield", true, ms, 3, false, false},
 	}
 	for _, tt := range tests {
-		turn := turn{others: tt.others, began: now.Add(-tt.age), last: 3}
+		turn := turn{began: now.Add(-tt.age), last: 3}
+		if tt.others {
+			turn.last = 0
+		}
 		check.Equal(t, tt.name+": serves", turn.serves(&waiter{number: tt.number}, now), tt.serves)
 		check.Equal(t, tt.name+": yields", turn.yields(now), tt.yields)
 		heldHere, otherwise := turn.began.Add(longTurn+turnSlack), time.Time{}

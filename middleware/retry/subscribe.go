@@ -21,7 +21,6 @@ type subscription struct {
 	wake      <-chan struct{}    // sub's
 	cancel    context.CancelFunc // ends the Subscribe under way; nil: none is
 	notBefore time.Time          // no Subscribe begins earlier
-	failed    driver.Channel     // its Subscribe failed permanently
 }
 
 // subscribe makes w's queue subscribe to the channel in held, unless it is subscribed already.
@@ -49,7 +48,7 @@ func (w *waiter) beginSubscribing(ctx context.Context, held *locker.ContentionEr
 	}
 	h := *at
 	there := h.sub != nil && h.channel == channel
-	if there || h.cancel != nil || h.failed == channel || now.Before(h.notBefore) {
+	if there || h.cancel != nil || now.Before(h.notBefore) {
 		return nil
 	}
 	old, h.sub, h.wake = h.sub, nil, nil
@@ -82,8 +81,6 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 	case err == nil:
 		h.sub, h.wake = sub, wake
 		q.wakeLeaders(locktrace.BySubscription)
-	case !driver.Transient(err):
-		h.failed = channel
 	}
 	q.all.mu.Unlock()
 }

@@ -19,25 +19,26 @@ const (
 
 // turn is a turn of this process, or of another process woken by a release here. The zero turn is over.
 type turn struct {
-	others bool
-	began  time.Time
-	last   int // number of the last waiter in the queue at its beginning; zero for others
+	began time.Time
+	last  int // number of the last waiter in the queue at its beginning; zero: another process's turn
 }
+
+func (t turn) others() bool { return t.last == 0 }
 
 // serves reports whether a release at now leaves the lock to w, a waiter of this process.
 func (t turn) serves(w *waiter, now time.Time) bool {
-	return !t.others &&
+	return !t.others() &&
 		(now.Before(t.began.Add(shortTurn)) || now.Before(t.began.Add(longTurn)) && w.number <= t.last)
 }
 
 // yields reports whether the leaders leave the lock to another process.
-func (t turn) yields(now time.Time) bool { return t.others && now.Before(t.began.Add(minYield)) }
+func (t turn) yields(now time.Time) bool { return t.others() && now.Before(t.began.Add(minYield)) }
 
 // quietUntil returns the time before which a leader sends no attempt. heldHere: this process holds
 // the lock; its release wakes the leader and ends the quiet time.
 func (t turn) quietUntil(heldHere bool) time.Time {
 	switch {
-	case t.others:
+	case t.others():
 		return t.began.Add(minYield)
 	case heldHere:
 		return t.began.Add(longTurn + turnSlack)

@@ -74,7 +74,7 @@ func (a *acquisition) planWait(quietUntil time.Time, by locktrace.WakeReason, en
 		p.until, p.by = quietUntil, by
 		return p
 	}
-	p.until, p.by = a.nextPoll()
+	p.until, p.by = a.nextPoll(p.released != nil)
 	if a.last.held != nil {
 		a.waiter.subscribe(a.ctx, a.last.held)
 		p.wake, p.released, _ = a.waiter.listen()
@@ -157,9 +157,9 @@ func (a *acquisition) sleepUntilClose(d time.Duration) {
 
 // nextPoll returns the time of a leader's next attempt without a wake-up: the end of the policy's pause,
 // or of the lease.
-func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
+func (a *acquisition) nextPoll(subscribed bool) (at time.Time, by locktrace.WakeReason) {
 	at, by = a.pollAt, locktrace.ByBackoff
-	if end := a.last.retryAt(); !end.IsZero() && (end.Before(at) || a.pollsRarely()) {
+	if end := a.last.retryAt(); !end.IsZero() && (end.Before(at) || subscribed && a.pollsRarely()) {
 		at = end
 		// else the lock is free and kept for another waiter
 		if held := a.last.held; held.RetryAfter >= held.Left && (held.Left > 0 || !held.Queue) {
@@ -169,11 +169,11 @@ func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	return at, by
 }
 
-// pollsRarely reports whether a leader waits for a wake-up or the refusal's RetryAfter, not for the
-// policy: it has a place at the server, and a subscription.
+// pollsRarely reports whether a leader with a subscription waits for a wake-up or the refusal's
+// RetryAfter, not for the policy: it has a place at the server.
 func (a *acquisition) pollsRarely() bool {
 	held := a.last.held
-	return a.cfg.noPolicy && held.Queue && !held.Foreign && a.subscribed
+	return a.cfg.Policy == nil && held.Queue && !held.Foreign && a.waiter.askedForPlace
 }
 
 // wakeJitter returns the Config's WakeJitter, or the refusal's if larger.
