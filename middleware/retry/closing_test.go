@@ -104,3 +104,21 @@ func TestCloseEndsPauses(t *testing.T) {
 		}
 	})
 }
+
+// Close ends the delay after a wake-up.
+func TestCloseEndsTheJitter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		c := newClosable(s)
+		defer c.close()
+		h := s.hold()
+		l := locker.Must(retry.New(retry.Config{Policy: constant(time.Hour), WakeJitter: 1 << 62}))(c)
+		waiting := s.begin(t.Context(), l, locker.Request{})
+		s.free(h)
+		elapse(time.Second)
+		c.close()
+		synctest.Wait()
+		waiting.wantError(t, time.Second, locker.ErrClosed)
+	})
+}

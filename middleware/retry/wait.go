@@ -114,7 +114,7 @@ func (a *acquisition) awaitWakeUp(p waitPlan) (by locktrace.WakeReason) {
 	case <-a.ctx.Done():
 	}
 	if jitter := a.wakeJitter(); jitter > 0 && (by == locktrace.ByRelease || by == locktrace.ByLeaseEnd) {
-		a.sleep(rand.N(jitter))
+		a.sleepUntilClose(rand.N(jitter))
 	}
 	return by
 }
@@ -131,16 +131,6 @@ func (a *acquisition) pause() error {
 	a.waitBegan = began
 	a.traceWoken(locktrace.ByBackoff)
 	return nil
-}
-
-// sleep waits for d, or until ctx ends.
-func (a *acquisition) sleep(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-a.ctx.Done():
-	}
 }
 
 // sleepUntilClose waits for d, or until ctx ends or a driver is being closed.
