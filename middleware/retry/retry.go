@@ -204,6 +204,9 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 	a.history = a.history.add(err, held != nil, now.Add(-took))
 	switch {
 	case a.permanent(err, held != nil):
+		if _, answered := errors.AsType[*driver.ServerError](err); answered && a.waiter != nil {
+			a.waiter.recordAnswer(now)
+		}
 		return wrap(a.req, a.history.report(outcome{err: err}, now))
 	case held != nil:
 		a.setOutcome(outcome{held: held, at: now}, took)

@@ -162,3 +162,23 @@ func TestSilenceOfAnAttemptBegunBefore(t *testing.T) {
 		cancel()
 	})
 }
+
+// Permanent errors of the server are answers: there is no silence.
+func TestPermanentErrorsAreAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.answer = func(int, locker.Request) error {
+			elapse(10 * ms)
+			return &driver.ServerError{Text: "WRONGTYPE x"}
+		}
+		l := wrap(t, s, retry.Config{})
+		for range 200 {
+			s.begin(t.Context(), l, locker.Request{})
+		}
+		last := s.begin(t.Context(), l, locker.Request{MaxWait: 1500 * ms})
+		elapse(3 * time.Second)
+		last.wantError(t, 1500*ms, locker.ErrMaxWait)
+		if strings.Contains(last.err.Error(), "no answer") {
+			t.Error(last.err)
+		}
+	})
+}

@@ -144,6 +144,13 @@ func (w *waiter) recordOutcome(o outcome, took time.Duration) {
 	q.answers.answered(w, now)
 }
 
+// recordAnswer records an answer at now that says nothing about the lock.
+func (w *waiter) recordAnswer(now time.Time) {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	w.queue.answers.answered(w, now)
+}
+
 // leaveAcquired removes w after its acquire. alone: nobody else can hold the lock.
 func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 	q, now := w.queue, time.Now()
