@@ -282,3 +282,30 @@ func TestNestedSemaphore(t *testing.T) {
 		})
 	}
 }
+
+// A request nested in a hold that ends during its attempt queues like any other.
+func TestNestedInAHoldThatEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		outer := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+		ctx, cancel := outer.Context(t.Context())
+		defer cancel()
+		second := s.begin(t.Context(), l, locker.Request{Note: "second"})
+		s.answer = func(_ int, req locker.Request) error {
+			if req.Note == "nested" {
+				elapse(ms)
+			}
+			return nil
+		}
+		nested := s.begin(context.WithoutCancel(ctx), l, locker.Request{Note: "nested"})
+		check.OK(t, outer.Release(t.Context()))
+		elapse(2 * ms)
+		third := s.begin(t.Context(), l, locker.Request{Note: "third"})
+		for _, next := range []*result{second, nested, third} {
+			synctest.Wait()
+			next.mustLock(t)
+			check.OK(t, next.lock.Release(t.Context()))
+			elapse(2 * ms)
+		}
+	})
+}

@@ -30,7 +30,6 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		return nil, wrap(req, err)
 	}
 	a := &acquisition{retrier: r, caller: ctx, ctx: ctx, req: req, start: time.Now()}
-	a.attemptBegan = a.start
 	if req.MaxWait > 0 {
 		bounded, cancel := context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 		defer cancel()
@@ -45,7 +44,7 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	case a.resuming():
 		return a.outsideQueue()
 	default:
-		return a.inQueue()
+		return a.inQueue(a.start)
 	}
 }
 
@@ -84,9 +83,9 @@ type acquisition struct {
 	ownerCheck   ownerCheck // of a waiter behind the leader
 }
 
-// inQueue acquires in its turn, or before it if its owner holds the lock.
-func (a *acquisition) inQueue() (*locker.Lock, error) {
-	now := a.start
+// inQueue acquires in its turn, or before it if its owner holds the lock. It enters the queue at now.
+func (a *acquisition) inQueue(now time.Time) (*locker.Lock, error) {
+	a.attemptBegan = now
 	outer, waited := lease.WaitingFrom(a.ctx)
 	if waited = waited && outer.ID == "" && !outer.Quorum; waited { // it waited before it came here
 		a.start = outer.Since
@@ -117,11 +116,15 @@ func (a *acquisition) inQueue() (*locker.Lock, error) {
 	}
 }
 
-// outsideQueue makes attempts until one is final, outside the queue.
+// outsideQueue makes attempts outside the queue until one is final. A request that is nested in no hold
+// any more enters the queue.
 func (a *acquisition) outsideQueue() (*locker.Lock, error) {
 	for {
 		a.attemptBegan = time.Now()
 		lock, again, err := a.try(false)
+		if again && !a.resuming() && a.enclosingHold() == nil {
+			return a.inQueue(time.Now())
+		}
 		if again {
 			err = a.pause()
 		}
