@@ -208,6 +208,32 @@ func TestReaderThatGivesUpDoesNotListen(t *testing.T) {
 	})
 }
 
+// So does a process whose last reader has acquired the lock.
+func TestReaderThatGotInDoesNotListen(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.queue, s.fair, s.ordered = true, true, true
+		l := wrap(t, s, retry.Config{})
+		h := s.hold()
+		writing, stop := context.WithCancel(t.Context())
+		defer stop()
+		s.begin(writing, l, locker.Request{})
+		reader := s.begin(t.Context(), l, locker.Request{Mode: locker.Shared})
+		elapse(10 * ms)
+		check.Equal(t, "subscriptions with a reader", s.open(), 2)
+		s.answer = func(_ int, req locker.Request) error {
+			if req.Mode == locker.Exclusive {
+				return s.refusal(h)
+			}
+			return nil
+		}
+		s.free(h)
+		elapse(time.Second)
+		synctest.Wait()
+		reader.mustLock(t)
+		check.Equal(t, "subscriptions without a waiting reader", s.open(), 1)
+	})
+}
+
 // If the only waiter gives up during its first attempt after a release that counted on it, the
 // first waiter at the server is woken.
 func TestPlaceOfAnAttemptThatIsCutOff(t *testing.T) {

@@ -108,16 +108,14 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	}
 	if line.first == nil {
 		q.leaveServerQueue(w, acquired, &c)
+		if w.shared {
+			q.onlyLeaderShares = false
+			c.subs[1] = line.subscription.detach() // the server would count its listener as a reader
+		}
 	}
 	if q.size == 0 {
 		q.removeEmpty(acquired, &c)
 		return c
-	}
-	if w.shared && line.first == nil {
-		q.onlyLeaderShares = false
-		if !acquired && q.all.ordered {
-			c.subs[1] = line.subscription.detach() // the server would count its listener as a reader
-		}
 	}
 	if first {
 		q.wakeNewLeaders(w.shared, number)
@@ -137,10 +135,10 @@ func (q *queue) removeEmpty(acquired bool, c *cleanup) {
 		}
 		go q.baton.lease.wakeOthers()
 	}
+	q.lines[1].subscription.cancelSubscribe()
 	if !q.all.park(q, acquired) {
-		for i := range q.lines {
-			c.subs[i] = q.lines[i].subscription.stop()
-		}
+		q.lines[0].subscription.cancelSubscribe()
+		c.subs[0] = q.lines[0].subscription.detach()
 	}
 }
 
@@ -165,7 +163,8 @@ type cleanup struct {
 }
 
 func (c cleanup) run() {
-	closeSubs(c.subs)
+	closeSub(c.subs[0])
+	closeSub(c.subs[1])
 	if c.queue != nil {
 		all, name := c.queue.all, c.queue.name
 		all.leaver.Leave(name, c.id, func() { all.tryAgain(name) })

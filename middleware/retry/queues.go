@@ -36,7 +36,7 @@ type queues struct {
 	server serverQueue
 	byName map[string]*queue
 	id     string // of the places in the server's queues, one for each name
-	parked map[string]*parkedSubscriptions
+	parked map[string]*parkedSubscription
 
 	// leftPlaces has the end of each place that this process may have left in a server's queue, by
 	// name. Nobody waits for these names.
@@ -52,7 +52,7 @@ func newQueues(inner locker.Locker) *queues {
 	traits := lease.TraitsOf(inner)
 	return &queues{
 		leaver: leaver, reenters: traits.Reentrant, ordered: traits.Ordered, id: lease.NewToken(),
-		byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
+		byName: map[string]*queue{}, parked: map[string]*parkedSubscription{},
 		leftPlaces: map[string]time.Time{}, sweepPlacesAt: 64,
 	}
 }

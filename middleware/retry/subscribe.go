@@ -88,9 +88,6 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 // made reports whether h is made.
 func (h *subscription) made() bool { return h != nil && h.sub != nil }
 
-// underWay reports whether a Subscribe is under way.
-func (h *subscription) underWay() bool { return h != nil && h.cancel != nil }
-
 // messages returns the channel of wake-ups, or nil if h is not made.
 func (h *subscription) messages() <-chan struct{} {
 	if h == nil {
@@ -110,21 +107,11 @@ func (h *subscription) detach() driver.Subscription {
 	return sub
 }
 
-// stop cancels a Subscribe under way, and returns the subscription, if any, to be closed without
-// mu.
-func (h *subscription) stop() driver.Subscription {
-	if h == nil {
-		return nil
-	}
-	if h.cancel != nil {
+// cancelSubscribe cancels a Subscribe under way.
+func (h *subscription) cancelSubscribe() {
+	if h != nil && h.cancel != nil {
 		h.cancel()
 	}
-	return h.sub
-}
-
-func closeSubs(subs [2]driver.Subscription) {
-	closeSub(subs[0])
-	closeSub(subs[1])
 }
 
 // closeSub closes sub, which may be nil. Nobody uses it any more, so its error does not matter.
