@@ -234,6 +234,34 @@ func TestReaderThatGotInDoesNotListen(t *testing.T) {
 	})
 }
 
+// If the waiter gives up to which the place was passed on, the next one takes it over at once, with the
+// begin of its own wait.
+func TestPlaceOfTheNextThatGivesUp(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.queue, s.fair = true, true
+		l := wrap(t, s, retry.Config{})
+		other := s.hold()
+		first := s.begin(t.Context(), l, locker.Request{})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{})
+		elapse(ms)
+		third, entered := s.begin(t.Context(), l, locker.Request{}), time.Now()
+		s.free(other)
+		synctest.Wait()
+		first.mustLock(t)
+		cancel()
+		synctest.Wait()
+		waiting := s.waits()
+		if last := waiting[len(waiting)-1]; !last.Since.Equal(entered) {
+			t.Errorf("the latest attempt has waited since %v, want %v", last.Since, entered)
+		}
+		check.OK(t, first.lock.Release(t.Context()))
+		elapse(time.Second)
+		synctest.Wait()
+		third.mustLock(t)
+	})
+}
+
 // If the only waiter gives up during its first attempt after a release that counted on it, the
 // first waiter at the server is woken.
 func TestPlaceOfAnAttemptThatIsCutOff(t *testing.T) {

@@ -105,6 +105,9 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	if !acquired {
 		q.answers.cutOff(w, time.Now())
 		q.dropBaton(w)
+		if first && q.all.server.fair { // its place may count for the waiter behind it: that one dates it
+			q.turn = turn{}
+		}
 	}
 	if line.first == nil {
 		q.leaveServerQueue(w, acquired, &c)
