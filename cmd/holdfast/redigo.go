@@ -20,7 +20,8 @@ import (
 func dialRedigo(cred credentials) (*server, error) {
 	options := []redis.DialOption{
 		redis.DialUsername(cred.user), redis.DialPassword(cred.password), redis.DialDatabase(cred.db),
-		redis.DialContextFunc(cred.dial), redis.DialConnectTimeout(dialTimeout), redis.DialWriteTimeout(dialTimeout),
+		redis.DialContextFunc(cred.dial), redis.DialConnectTimeout(dialTimeout),
+		redis.DialReadTimeout(dialTimeout), redis.DialWriteTimeout(dialTimeout),
 	}
 	newPool := func(addr string, options ...redis.DialOption) (*redis.Pool, error) {
 		return &redis.Pool{MaxIdle: 16, DialContext: func(ctx context.Context) (redis.Conn, error) {

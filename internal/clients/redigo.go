@@ -29,6 +29,8 @@ func Redigo(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	}
 	if target.Dial != nil {
 		options = append(options, redis.DialContextFunc(target.Dial))
+	} else {
+		options = append(options, redis.DialReadTimeout(patience))
 	}
 	var pool interface {
 		redigo.Pool

@@ -15,12 +15,7 @@ import (
 
 // send takes a connection, sends commands over it and gives it back.
 func (d *redigoDriver) send(ctx context.Context, commands []*adapter.Command) {
-	conn, err := d.get(ctx, commands[0].Key())
-	d.sendOver(ctx, conn, err, commands)
-}
-
-// sendOver sends commands over conn and gives it back. err is the error of a call that got none.
-func (d *redigoDriver) sendOver(ctx context.Context, conn redis.Conn, err error, commands []*adapter.Command) {
+	conn, err := d.connect(ctx, commands[0].Key())
 	if err != nil {
 		err = unavailable(ctx, err)
 		for _, c := range commands {
@@ -124,6 +119,20 @@ func unavailable(ctx context.Context, err error) error {
 		err = driver.Permanent(err)
 	}
 	return err
+}
+
+// connect is get, but returns when ctx ends. A late connection goes back to the pool.
+func (d *redigoDriver) connect(ctx context.Context, key string) (redis.Conn, error) {
+	if d.idle != nil {
+		if conn, err := d.idle.take(ctx); conn != nil || err != nil {
+			return conn, err
+		}
+	}
+	conn, err := adapter.Await(ctx, func() (redis.Conn, error) { return d.get(ctx, key) })
+	if _, late := errors.AsType[*driver.PendingError](err); late {
+		err = ctx.Err()
+	}
+	return conn, err
 }
 
 // get takes a connection from the pool; one of a cluster is bound to key's node, since by itself it

@@ -32,7 +32,7 @@
 //     the driver and fail with driver.ErrNotSent if their ctx ends meanwhile. One flight in eight,
 //     at least one, is reserved for renewals, releases and conversions. A call whose ctx
 //     never ends waits at the pool alone.
-//   - A deadline of ctx takes the place of redis.DialReadTimeout.
+//   - A deadline of ctx takes the place of redis.DialReadTimeout, except in a dial.
 //   - The driver has one connection of its own, for all subscriptions, dialed by the pool's
 //     functions and not counted in MaxActive; over a cluster one more for each master with a
 //     channel, see below.
@@ -56,6 +56,10 @@
 //     dial may continue in the background after its ctx; lower them if it matters.
 //     redis.DialContext ignores ctx in the TLS handshake;
 //     redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext) obeys it.
+//   - redis.DialReadTimeout and redis.DialWriteTimeout are unlimited by default. Set both if the pool
+//     has Dial or TestOnBorrow: AUTH and other commands there know no ctx. A frozen server still
+//     accepts connections: without a timeout each dial lasts until the server continues, and
+//     occupies a connection of MaxActive.
 //
 // # Cluster
 //
@@ -88,7 +92,8 @@
 //		if err != nil {
 //			return nil, err
 //		}
-//		c, err := redis.Dial("tcp", addr)
+//		c, err := redis.Dial("tcp", addr, redis.DialConnectTimeout(5*time.Second),
+//			redis.DialReadTimeout(5*time.Second), redis.DialWriteTimeout(5*time.Second))
 //		if err != nil {
 //			return nil, err
 //		}
@@ -98,6 +103,9 @@
 //		}
 //		return c, nil
 //	}
+//
+// The dials to the Sentinels need these timeouts too: a frozen server accepts a connection, and never
+// answers.
 //
 // A connection outlives the role of its server. In an ordered failover of Redis 7.0 the old master
 // kept its connections, and accepted writes that were lost, for ten seconds after the Sentinels had

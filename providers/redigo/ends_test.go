@@ -3,6 +3,7 @@ package redigo_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,36 @@ func TestReturnsWhenTestOnBorrowHangs(t *testing.T) {
 		if n := pool.IdleCount(); n != 1 || p.Count(faultproxy.Command("SET", "k")) != 0 {
 			t.Errorf("%d connections in the pool, want one; %d SETs, want none", n, p.Count(faultproxy.Command("SET", "k")))
 		}
+	})
+}
+
+// Dials that hang hold up no call once another server can be dialed: those that follow a call's end
+// occupy no place in the driver.
+func TestHangingDialsTakeNoPlace(t *testing.T) {
+	t.Parallel()
+	check.Each(t, poolKinds, func(t *testing.T, kind func(dial func(context.Context) (redis.Conn, error)) *redis.Pool) {
+		clients.Bubble(t, func(t *testing.T) {
+			m, p := clients.Proxied(t)
+			var addr atomic.Value
+			addr.Store(p.Addr())
+			drv := open(t, kind(func(context.Context) (redis.Conn, error) {
+				c, err := redis.Dial("tcp", addr.Load().(string), redis.DialContextFunc(m.Net.Dial))
+				check.Must(t, err)
+				_, err = c.Do("PING")
+				return c, err
+			}))
+			p.Freeze()
+			defer p.Thaw()
+			for range 64 { // more than the places of these pools
+				_, err := drv.SetNX(bound(t, context.Background(), 100*time.Millisecond), "k", "v", time.Minute)
+				wantNotSent(t, err, context.DeadlineExceeded)
+			}
+			addr.Store(m.Addr())
+			set, err := drv.SetNX(bound(t, context.Background(), patience), "k", "v", time.Minute)
+			if !set || err != nil {
+				t.Errorf("SetNX at another server: %v, %v", set, err)
+			}
+		})
 	})
 }
 

@@ -2,15 +2,11 @@ package redigo
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // idlePool is a pool from which a call may take an idle connection in its caller's goroutine. The call
@@ -82,19 +78,6 @@ func (p *idlePool) await() {
 		<-p.taking
 	case <-timer.C:
 	}
-}
-
-// sendInline sends a command in its caller's goroutine, but gets a connection in another one if it may
-// have to dial.
-func (d *redigoDriver) sendInline(ctx context.Context, c *adapter.Command) {
-	conn, err := d.idle.take(ctx)
-	if conn == nil && err == nil {
-		conn, err = adapter.Await(ctx, func() (redis.Conn, error) { return d.idle.get(ctx) })
-		if _, late := errors.AsType[*driver.PendingError](err); late {
-			err = ctx.Err()
-		}
-	}
-	d.sendOver(ctx, conn, err, []*adapter.Command{c})
 }
 
 // closable reports whether closeNetwork can close conn.

@@ -60,7 +60,7 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 		c.Connections, c.Send = places(pool), d.send
 		if p, ok := pool.(*redis.Pool); ok && handsOutAtOnce(p) {
 			d.idle = newIdlePool(p)
-			c.Inline, c.SendInline = d.idle.has, d.sendInline
+			c.Inline = d.idle.has
 		}
 		d.Pipelines, d.Hub = adapter.NewPipeline(c), adapter.NewHub(d.open, nil)
 	}
