@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,8 +55,11 @@ func newPipelines(client redis.UniversalClient, c adapter.Client) adapter.Pipeli
 	return s
 }
 
-// answered reports whether a server has answered c.
-func answered(c *adapter.Command) bool { return c.Err() == nil || driver.CodeOf(c.Err()) != "" }
+// answered reports whether a server has answered c itself. A refusal of the client's login or of
+// CLUSTER SLOTS comes with driver.ErrNotSent.
+func answered(c *adapter.Command) bool {
+	return c.Err() == nil || driver.CodeOf(c.Err()) != "" && !errors.Is(c.Err(), driver.ErrNotSent)
+}
 
 func connections(o *redis.Options) int {
 	if o.MaxActiveConns > 0 {

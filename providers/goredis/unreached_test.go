@@ -14,18 +14,23 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// A cluster with unreachable nodes delays no caller, first or later, beyond its ctx.
+// A cluster with unreachable nodes delays no caller, first or later, beyond its ctx. Nor does one
+// whose nodes have refused the client before.
 func TestUnreachedCluster(t *testing.T) {
-	check.InFakeTime(t, func(t *testing.T) {
+	check.EachInFakeTime(t, map[string]bool{"unreachable": false, "refuses first": true}, func(t *testing.T, refuses bool) {
+		f := &fake{answer: func([]string) string { return "-WRONGPASS invalid username-password pair\r\n" }}
 		client := redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: []string{"10.0.0.1:6379", "10.0.0.2:6379"}, ContextTimeoutEnabled: true,
-			Dialer: func(context.Context, string, string) (net.Conn, error) {
+			Addrs: []string{"10.0.0.1:6379", "10.0.0.2:6379"}, ContextTimeoutEnabled: true, Password: "x",
+			Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if refuses {
+					return f.dial(ctx, network, addr)
+				}
 				check.Advance(5 * time.Second) // a dialer that does not obey its ctx
 				return nil, net.ErrClosed
 			},
 		})
 		drv := locker.Must(goredis.New(client))
-		for range 3 {
+		for range 4 {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			start := time.Now()
 			_, err := drv.SetNX(ctx, "k", "v", time.Second)
@@ -36,6 +41,7 @@ func TestUnreachedCluster(t *testing.T) {
 			drv.Server("k")
 			check.Took(t, "Server", start, 0)
 			check.Advance(time.Minute)
+			refuses = false
 		}
 		check.OK(t, drv.Close())
 		check.OK(t, client.Close())
