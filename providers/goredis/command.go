@@ -143,7 +143,7 @@ func (d *goredisDriver) answer(ctx context.Context, cmd *command, err error) {
 // it would send commands with NoRetry to the dead one for its ClusterStateReloadInterval of a
 // minute.
 func (d *goredisDriver) unanswered(err error) error {
-	if err == nil || driver.CodeOf(err) != "" || errors.Is(err, context.Canceled) {
+	if err == nil || driver.CodeOf(err) != "" {
 		return err
 	}
 	if errors.Is(err, redis.ErrClosed) && d.clientClosed() {

@@ -3,12 +3,14 @@ package goredis_test
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
@@ -46,5 +48,30 @@ func TestUnreachedCluster(t *testing.T) {
 		check.OK(t, drv.Close())
 		check.OK(t, client.Close())
 		check.Advance(time.Minute)
+	})
+}
+
+// Commands whose callers leave while the client dials a node make it ask for the nodes anew: another
+// may have the slots by now.
+func TestHangingDialReloadsState(t *testing.T) {
+	t.Parallel()
+	clients.Bubble(t, func(t *testing.T) {
+		var asked atomic.Int32
+		drv := newDriver(t, redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{"192.0.2.1:6379"}, DialTimeout: 5 * patience,
+			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+				asked.Add(1)
+				return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: "192.0.2.1:6379"}}}}, nil
+			},
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		check.Error(t, "the calls", evals(ctx, drv), driver.ErrNotSent)
+		check.Advance(patience / 2) // the first command went by itself, and is given up a second after its deadline
+		check.AtLeast(t, "CLUSTER SLOTS", asked.Load(), 2)
 	})
 }
