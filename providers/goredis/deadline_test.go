@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/holdfast-go/holdfast/internal/bounded"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -79,6 +82,49 @@ var setups = map[string]struct {
 	"cluster, no deadlines":     {cluster, redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}},
 	"of an unknown type":        {unknown, redis.Options{}},
 	"of an unknown type, obeys": {unknown, redis.Options{ContextTimeoutEnabled: true}},
+}
+
+// A function of the user that hangs in the login delays no caller beyond its ctx.
+func TestHangingLogin(t *testing.T) {
+	t.Parallel()
+	for kindName, kind := range map[string]func(*redis.Options) redis.UniversalClient{"single": single, "cluster": cluster} {
+		for name, set := range map[string]func(o *redis.Options, hang func()){
+			"CredentialsProvider": func(o *redis.Options, hang func()) {
+				o.CredentialsProvider = func() (string, string) { hang(); return "", "" }
+			},
+			"CredentialsProviderContext": func(o *redis.Options, hang func()) {
+				o.CredentialsProviderContext = func(context.Context) (string, string, error) { hang(); return "", "", nil }
+			},
+			"StreamingCredentialsProvider": func(o *redis.Options, hang func()) { o.StreamingCredentialsProvider = streaming(hang) },
+			"OnConnect": func(o *redis.Options, hang func()) {
+				o.OnConnect = func(context.Context, *redis.Conn) error { hang(); return nil }
+			},
+		} {
+			t.Run(kindName+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				clients.Bubble(t, func(t *testing.T) {
+					o := (&fake{answer: func([]string) string { return "+OK\r\n" }}).options()
+					o.ContextTimeoutEnabled = true
+					set(o, func() { check.Advance(time.Hour) })
+					drv, began := newDriver(t, kind(o)), time.Now()
+					ctx := bounded.New(context.Background(), patience) //realtime:ok in a bubble of clients
+					defer ctx.Stop()
+					_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+					check.Error(t, "SetNX", err, driver.ErrNotSent)
+					check.AtMost(t, "SetNX", time.Since(began), 2*patience)
+					check.Advance(2 * time.Hour)
+				})
+			})
+		}
+	}
+}
+
+// streaming is a provider of credentials that calls a function first.
+type streaming func()
+
+func (s streaming) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	s()
+	return auth.NewBasicCredentials("", "x"), func() error { return nil }, nil
 }
 
 // A goroutine is spent only if nothing cheaper ends the call: if it may be cancelled, or the client

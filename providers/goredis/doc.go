@@ -67,7 +67,8 @@
 // ContextTimeoutEnabled: true. Without it go-redis waits for a reply until ReadTimeout, whatever
 // the context says, so a lone call needs a goroutine of its own: about 10 µs on two cores. With it
 // only these calls do: under a cancelable context, over a redis.Ring or a client of your own type,
-// and over cluster clients with ReadOnly, RouteByLatency or RouteRandomly.
+// over cluster clients with ReadOnly, RouteByLatency or RouteRandomly, and over clients with
+// OnConnect or a provider of credentials, since these may ignore the context.
 //
 // DialerRetries: 1, if callers have little time. By default go-redis dials five times with pauses
 // of 100 ms before it reports refused connections. With one dial the error comes at once, and

@@ -28,6 +28,8 @@ func readOnlyCluster(o *redis.Options) redis.UniversalClient { return newCluster
 func newCluster(o *redis.Options, readOnly bool) redis.UniversalClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: []string{o.Addr}, Password: o.Password, Dialer: o.Dialer, MaxRetries: o.MaxRetries, ReadOnly: readOnly,
+		OnConnect: o.OnConnect, CredentialsProvider: o.CredentialsProvider,
+		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 		PoolSize: o.PoolSize, Protocol: o.Protocol, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled,
 		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
 			return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: o.Addr}}}}, nil

@@ -106,16 +106,21 @@ func (s *servers) Close() {
 }
 
 // inline returns the Inline of a client. With negative timeouts a client sets no deadlines, and a
-// ReadOnly cluster client asks a server for the list of commands, whatever the context says.
+// ReadOnly cluster client asks a server for the list of commands, whatever the context says. A
+// client logs in in the caller's goroutine, and the user's functions for that may ignore the context.
 func inline(client redis.UniversalClient) func(ctx context.Context) bool {
 	obeysDeadline := false
 	switch c := client.(type) {
 	case *redis.Client:
 		o := c.Options()
-		obeysDeadline = o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0
+		obeysDeadline = o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 &&
+			o.OnConnect == nil && o.CredentialsProvider == nil && o.CredentialsProviderContext == nil &&
+			o.StreamingCredentialsProvider == nil
 	case *redis.ClusterClient:
 		o := c.Options()
-		obeysDeadline = o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 && !o.ReadOnly
+		obeysDeadline = o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 && !o.ReadOnly &&
+			o.OnConnect == nil && o.CredentialsProvider == nil && o.CredentialsProviderContext == nil &&
+			o.StreamingCredentialsProvider == nil
 	}
 	return func(ctx context.Context) bool { return obeysDeadline && !driver.Cancellable(ctx) }
 }
