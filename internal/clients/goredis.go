@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// patience replaces the clients' timeouts in real time, which end calls to a server that pauses. No test
-// waits for it.
-const patience = time.Minute
+// patience replaces the clients' timeouts in real time, which end calls to a server that pauses. Only
+// the search for the successor of a frozen master waits for it.
+const patience = 30 * time.Second
 
 // goredisInFakeTime sets the options of a client in fake time, if target is there: the dialer; a
 // pool too large to exhaust, since waiting for a connection would end by a timeout; and no

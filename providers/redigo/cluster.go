@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -12,8 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// maxRedirects is how many redirections one command follows.
-const maxRedirects = 5
+const (
+	// maxRedirects is how many redirections one command follows.
+	maxRedirects = 5
+	// refreshEvery is the minimum time from one call of refresh to the next.
+	refreshEvery = time.Second
+)
 
 // cluster has the methods of *redisc.Cluster to follow ASK.
 type cluster interface {
@@ -37,6 +43,9 @@ func bind(b binder, key string) error {
 // did not run. The slots of a flight are probably of one node.
 func (d *redigoDriver) sendToCluster(ctx context.Context, commands []*adapter.Command) {
 	d.send(ctx, commands)
+	if slices.ContainsFunc(commands, unanswered) {
+		d.refresh()
+	}
 	for _, c := range commands {
 		if c.Key() == "" {
 			continue // any node serves it
@@ -51,6 +60,22 @@ func (d *redigoDriver) sendToCluster(ctx context.Context, commands []*adapter.Co
 			}
 		}
 	}
+}
+
+// unanswered reports whether c has no reply.
+func unanswered(c *adapter.Command) bool { return c.Err() != nil && driver.CodeOf(c.Err()) == "" }
+
+// refresh makes redisc read the slots anew, in the background. redisc itself does so after MOVED,
+// which a frozen master does not send when a replica has taken over its slots.
+func (d *redigoDriver) refresh() {
+	due, now := d.refreshDue.Load(), time.Now()
+	if now.UnixNano() < due || !d.refreshDue.CompareAndSwap(due, now.Add(refreshEvery).UnixNano()) {
+		return
+	}
+	d.Background(func(ctx context.Context) {
+		// If it fails, the next command without a reply tries again.
+		_, _ = adapter.Await(ctx, func() (any, error) { return nil, d.cluster.Refresh() })
+	})
 }
 
 // errVisited ends a walk over the nodes.

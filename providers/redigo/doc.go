@@ -72,8 +72,13 @@
 // Scripts go to the node of their first key, and MOVED and ASK are followed. A node without slots
 // is unknown to redisc until its first slot has moved; until then commands for it fail with
 // driver.ErrNotSent. redisc knows no contexts, so every call takes a goroutine; set
-// redis.DialConnectTimeout and redis.DialWriteTimeout, and PoolWaitTime if the pools wait. The
-// driver sends CLUSTER SLOTS every five seconds while it is in use, to distinguish the masters.
+// redis.DialConnectTimeout, DialReadTimeout and DialWriteTimeout, and PoolWaitTime if the pools
+// wait. The driver sends CLUSTER SLOTS every five seconds while it is in use, to distinguish the
+// masters.
+//
+// redisc reads the slots anew after MOVED. A frozen master sends none when a replica takes over its
+// slots, so the driver calls Refresh, up to once a second, after commands without a reply. Refresh
+// asks one node after the other: without DialReadTimeout it may wait for the frozen one.
 //
 // With Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE at the master of
 // its channel's slot, and follows the slot to another master. To that end the driver sends CLUSTER

@@ -2,6 +2,7 @@ package redigo
 
 import (
 	"reflect"
+	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -27,6 +28,8 @@ type redigoDriver struct {
 	cluster cluster         // pool, if it is one
 	closer  *deadlineCloser // apart: its timer must not keep the driver
 	idle    *idlePool       // pool, if it hands out idle connections at once
+
+	refreshDue atomic.Int64 // the earliest time of the next refresh, in Unix nanoseconds
 }
 
 var _ driver.Driver = (*redigoDriver)(nil)

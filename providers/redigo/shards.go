@@ -54,10 +54,10 @@ func (d *redigoDriver) dialMaster(master, channel string) (redis.Conn, error) {
 	}
 	if err == nil && id != master {
 		err = fmt.Errorf("redigo: the pool has node %s for the slot of %q, the cluster %s", id, channel, master)
-		_ = d.cluster.Refresh() // another try follows
 	}
 	if err != nil {
 		_ = conn.Close() // it was not used
+		d.refresh()      // another try follows
 		return nil, err
 	}
 	return conn, nil
