@@ -24,9 +24,9 @@
 //     arguments. After any other error (EOF, a reset, a timeout), which is returned as it is, the
 //     outcome is unknown.
 //   - A call returns soon after its ctx ends, even if redigo or a function of the pool ignores ctx.
-//     The connection of an abandoned call is closed, or kept for up to a second until its reply has
-//     come; it serves no other call before. Such a late reply is available from
-//     driver.PendingError.
+//     The connection of an abandoned call waits for the reply, and serves no other call before. It
+//     is closed if none comes within a second after a deadline, or two after a cancellation. A late
+//     reply is available from driver.PendingError.
 //   - At most MaxActive flights are under way; without MaxActive, MaxIdle or 32, whichever is more;
 //     over a pool of another type, 1024; over a cluster, 64 to each master. Further calls wait in
 //     the driver and fail with driver.ErrNotSent if their ctx ends meanwhile. One flight in eight,
