@@ -54,6 +54,8 @@
 //     connection. go-redis often finds it closed before it reads: then the error is "broken pipe"
 //     or "connection reset".
 //   - Hooks of your own that call next twice, or change keys, do so here too.
+//   - When Sentinels replace a master that still answers, the subscriptions stay there until it
+//     closes their connection: until then waiters are not woken, and try again by their own timers.
 //   - A redis.Ring moves keys to other servers when one is down, so a lock may be held twice. It
 //     has no subscriptions.
 //   - A script followed by WAIT (MinReplicas) is sent to the node of a cluster or a Ring directly:

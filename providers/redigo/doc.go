@@ -115,5 +115,7 @@
 // A connection outlives the role of its server. In an ordered failover of Redis 7.0 the old master
 // kept its connections, and accepted writes that were lost, for ten seconds after the Sentinels had
 // named the new one; only then do they close them. MaxConnLifetime of a second or two makes the
-// pool ask again so often. Against the rest, use fencing tokens.
+// pool ask again so often. Against the rest, use fencing tokens. The connection of the subscriptions
+// stays as long as the old master answers: until then waiters are not woken, and try again by their
+// own timers.
 package redigo

@@ -22,7 +22,9 @@ type Driver struct {
 	// Hub has the subscriptions. If it is nil, Subscribe returns errors.ErrUnsupported.
 	Hub *Hub
 	// OneServer is set if one server has the scripts and the subscriptions: a message's number of
-	// receivers is right.
+	// receivers is right. It is also set behind Sentinels, although a subscription may stay at a
+	// former master until its connection breaks. Such waiters get no message, however it is counted;
+	// a release drops them from the queue, and their next attempt restores their places.
 	OneServer bool
 
 	scripts scriptCache
