@@ -81,7 +81,7 @@ func (l *Locker) Leave(name, id string, left func()) {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout) // Close waits for it
 		defer cancel()
-		_ = call.sendOnce(ctx) // if it is lost, the place soon counts no more
+		_ = call.send(ctx) // if it is lost, the place soon counts no more
 	})
 }
 
@@ -121,7 +121,7 @@ func (h *keyHold) cleanUp(sends *resolve.Unanswered, value string, op lease.Op) 
 	resolve.CleanUp(h.l.drv, resolve.Residue{
 		Sends: sends, Until: h.openUntil, Timeout: h.timeout,
 		Remove: func(ctx context.Context) (removed bool, err error) {
-			if err = call.sendOnce(ctx); err == nil {
+			if err = call.send(ctx); err == nil {
 				_, err = h.released(call.reply)
 			}
 			if err = lostIfOtherType(err); errors.Is(err, locker.ErrLost) {

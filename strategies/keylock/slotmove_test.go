@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sibling"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/internal/locktest"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -43,6 +44,20 @@ func TestSlotOnTheMove(t *testing.T) {
 		refusal := locktest.Refusal(t, check.ErrOf(l.Acquire(t.Context(), locker.Request{Name: "job"})))
 		check.AtLeast(t, "time that is left", refusal.Left, 1)
 		check.OK(t, lock.Release(t.Context()))
+	})
+}
+
+// An acquire that is abandoned while the slot is on the move is cleaned up without the queue.
+func TestCleanUpOnSlotOnTheMove(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &faultdriver.Driver{Driver: splitSlot{clients.OpenMemory(t, clients.NewMemory(t))}, T: t}
+		l := locker.Must(single.New(d, single.Config{}))
+		d.Then(faultdriver.Fault{Lose: true}, faultdriver.Fault{Hang: true})
+		req := locker.Request{Name: "job", TTL: time.Minute, NoWait: true}
+		check.Is(t, check.ErrOf(l.Acquire(t.Context(), req)), locker.ErrUnknownOutcome)
+		locktest.Sleep(time.Second)
+		locktest.Release(t, locker.Must(l.Acquire(t.Context(), req)))
 	})
 }
 

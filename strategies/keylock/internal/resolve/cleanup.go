@@ -24,8 +24,7 @@ type Residue struct {
 	Until time.Time
 	// Timeout bounds each call of Remove.
 	Timeout time.Duration
-	// Remove removes the hold if it is there. It sends one command, and reports whether it removed
-	// a hold.
+	// Remove removes the hold if it is there, and reports whether it did.
 	Remove func(ctx context.Context) (removed bool, err error)
 }
 
