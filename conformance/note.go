@@ -145,17 +145,22 @@ func unansweredNoteLosesNothing(t *caseT) {
 			trap, err := t.unanswered(p, lock.Name(), fault, "SetNote",
 				func(ctx context.Context) error { return lock.SetNote(ctx, "after") })
 			t.Is(err, locker.ErrUnknownOutcome, "SetNote without an answer, %s", what)
+			again, err := t.unanswered(p, lock.Name(), fault, "another SetNote",
+				func(ctx context.Context) error { return lock.SetNote(ctx, "at last") })
+			t.Is(err, locker.ErrUnknownOutcome, "SetNote behind one without an answer, %s", what)
 			t.held(lock)
 			if use == "renew" {
 				t.OK(lock.Renew(t.Ctx, 0), "Renew, the change is %s", what)
-				t.notes(other, lock, "after")
+				t.notes(other, lock, "at last")
 				trap.Release()
+				again.Release()
 				t.OK(lock.Renew(t.Ctx, 0), "Renew after the change, %s", what)
-				t.notes(other, lock, "after")
+				t.notes(other, lock, "at last")
 			}
 			t.OK(lock.Release(t.Ctx), "Release, the change is %s", what)
 			t.gone(lock.Name(), "after the release")
 			trap.Release()
+			again.Release()
 			if use == "release" && fault == faultproxy.StallRequest {
 				t.Event(trap.Executed(), "the late change is executed")
 				t.gone(lock.Name(), "after the late change")

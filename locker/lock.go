@@ -172,7 +172,7 @@ func (l *Lock) Upgrade(ctx context.Context) error {
 // The hold gets a fresh token. An earlier Handle is void, as after a Resume: make another one.
 // SetNote and conversions of one Lock run one at a time.
 //
-// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (others see the old note or the new one; the next
+// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (others see an old note or the new one; the next
 // renewal makes it the new one), ErrInvalid, ErrNotReplicated (the note was replaced, but a
 // failover could undo it, and the lock would be lost), errors.ErrUnsupported, the client's.
 func (l *Lock) SetNote(ctx context.Context, note string) error {

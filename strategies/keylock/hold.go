@@ -33,6 +33,7 @@ type keyHold struct {
 	deadline time.Time     // the latest of all replies
 	value    string        // the present one; see note.go
 	change   *change       // of the note, outcome unknown yet; nil: none
+	nextNote *string       // the note to set once change is resolved; nil: none
 	noteTurn chan struct{} // has an item while a call of a change is in flight; nil: none ever was
 }
 
@@ -121,7 +122,7 @@ func (h *keyHold) run(ctx context.Context, call *scriptCall, want ...int64) (int
 		if !errors.Is(err, locker.ErrLost) {
 			return status, err
 		}
-		errNote := h.finishChange(ctx, true)
+		errNote := h.finishChanges(ctx, true)
 		value := h.Token()
 		if errNote != nil || value == call.args[0] {
 			return 0, cmp.Or(errNote, err)
@@ -163,7 +164,7 @@ func lostIfOtherType(err error) error {
 }
 
 func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Result, error) {
-	if err := h.finishChange(ctx, false); errors.Is(err, locker.ErrLost) {
+	if err := h.finishChanges(ctx, false); errors.Is(err, locker.ErrLost) {
 		return lease.Result{}, err
 	}
 	call := h.renewCall(ttl)

@@ -3,6 +3,7 @@ package keylock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -58,34 +59,28 @@ func (h *keyHold) takeTurn(ctx context.Context, wait bool) (done func(), err err
 	}
 }
 
-// setNote replaces the note.
+// setNote replaces the note once the outcome of an earlier change is known. If that stays unknown,
+// finishChanges replaces it.
 func (h *keyHold) setNote(ctx context.Context, note string) error {
 	done, err := h.takeTurn(ctx, true)
+	h.mu.Lock()
+	h.nextNote = &note
+	h.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := h.sendChange(ctx); err != nil {
-		return err
-	}
-	spec, owner, permits, old := h.l.spec, h.owner, 1, h.Token()
-	if spec.ParseValue != nil {
-		owner, _ = spec.ParseValue(old)
-	}
-	if spec.Permits > 0 {
-		permits = spec.ParsePermits(old)
-	}
-	c := &change{value: spec.newValue(owner, note, permits), note: note}
-	h.mu.Lock()
-	h.change = c
-	h.mu.Unlock()
-	return h.sendChange(ctx)
+	return h.sendChanges(ctx)
 }
 
-// finishChange finds out the outcome of the pending change, if there is one, by sending it again.
-// Without wait it returns at once if a call of the change is in flight.
-func (h *keyHold) finishChange(ctx context.Context, wait bool) error {
-	if _, pending := h.values(); pending == nil {
+// finishChanges finds out the outcome of the pending change, if there is one, by sending it again,
+// and then makes the next change. Without wait it returns at once if a call of a change is in
+// flight.
+func (h *keyHold) finishChanges(ctx context.Context, wait bool) error {
+	h.mu.Lock()
+	idle := h.change == nil && h.nextNote == nil
+	h.mu.Unlock()
+	if idle {
 		return nil
 	}
 	done, err := h.takeTurn(ctx, wait)
@@ -93,25 +88,55 @@ func (h *keyHold) finishChange(ctx context.Context, wait bool) error {
 		return err
 	}
 	defer done()
-	return h.sendChange(ctx)
+	return h.sendChanges(ctx)
 }
 
-// sendChange sends the pending change, if there is one, in its turn, until its outcome is known.
-func (h *keyHold) sendChange(ctx context.Context) error {
-	value, c := h.values()
-	if c == nil {
-		return nil
+// sendChanges sends the pending change and then the next one, if there are any, in their turn,
+// until their outcome is known. It returns the error of the last one sent.
+func (h *keyHold) sendChanges(ctx context.Context) (err error) {
+	for err == nil || errors.Is(err, locker.ErrNotReplicated) {
+		value, c := h.beginChange()
+		if c == nil {
+			break
+		}
+		err = h.sendChange(ctx, value, c)
 	}
+	return err
+}
+
+// beginChange returns the value of the hold and the pending change; nil: none. If none was pending,
+// it begins the change to nextNote.
+func (h *keyHold) beginChange() (value string, c *change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.change == nil && h.nextNote != nil {
+		spec, owner, permits := h.l.spec, h.owner, 1
+		if spec.ParseValue != nil {
+			owner, _ = spec.ParseValue(h.value)
+		}
+		if spec.Permits > 0 {
+			permits = spec.ParsePermits(h.value)
+		}
+		h.change = &change{value: spec.newValue(owner, *h.nextNote, permits), note: *h.nextNote}
+		h.nextNote = nil
+	}
+	return h.value, h.change
+}
+
+// sendChange sends a change of the hold with that value until its outcome is known. Its error
+// matches ErrUnknownOutcome while an earlier call of the change may yet be executed.
+func (h *keyHold) sendChange(ctx context.Context, value string, c *change) error {
 	call := h.noteCall(value, c)
 	_, err := h.runOnce(ctx, &call, replyYes, replyAlready, replyNo, replyForeign)
+	if c.unknown && err != nil && !errors.Is(err, locker.ErrLost) && !errors.Is(err, locker.ErrUnknownOutcome) {
+		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+	}
 	h.mu.Lock()
 	if err == nil {
 		h.value = c.value
 	}
-	if err == nil || errors.Is(err, locker.ErrLost) || !errors.Is(err, locker.ErrUnknownOutcome) && !c.unknown {
+	if c.unknown = errors.Is(err, locker.ErrUnknownOutcome); !c.unknown {
 		h.change = nil
-	} else {
-		c.unknown = true
 	}
 	h.mu.Unlock()
 	if err != nil {

@@ -126,6 +126,26 @@ func TestUpgradeThatNoReplicaHasIsOpen(t *testing.T) {
 	})
 }
 
+// A change of the note that no replica has acknowledged does not keep the next one from being sent.
+func TestNoteBehindAShortfall(t *testing.T) {
+	eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
+		lock := b.acquire(t, locker.Request{TTL: time.Minute})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		b.drv.Then(faultdriver.Fault{Hang: true})
+		err := lock.SetNote(ctx, "first")
+		if errors.Is(err, errors.ErrUnsupported) {
+			return
+		}
+		wantIs(t, err, locker.ErrUnknownOutcome)
+		b.frozen.Store(true)
+		wantShortfall(t, lock.SetNote(t.Context(), "second"))
+		b.frozen.Store(false)
+		check.Equal(t, "note", locker.Must(locker.Inspect(t.Context(), b.Locker, name)).Note, "second")
+		wantNone(t, lock.Release(t.Context()))
+	})
+}
+
 // A refused WAIT ends the attempt: a resend would run the script again, and its WAIT would be
 // refused again.
 func TestAcquireWhoseWaitIsRefused(t *testing.T) {
