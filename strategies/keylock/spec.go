@@ -141,7 +141,8 @@ type Spec struct {
 	//
 	//	ARGV   value, the mode to change to, the conversion's number, the channel to publish on, TTL
 	//	       of the fence counter
-	//	reply  {1, fence}, {2, fence}, {0}, {3, holder}, {4}, {-1, text}, {-2, text}
+	//	reply  {1, fence}, {2, fence}, {0}, {3, holder} or {3, holder, again, 1}, {4}, {-1, text},
+	//	       {-2, text}
 	Convert *driver.Script
 	// RaiseFence raises the fencing token of a hold to at least a given one, for a quorum. A
 	// strategy with fencing tokens has it. Default: no fencing tokens; a fenced request ends in

@@ -15,7 +15,8 @@
 --          {2, fence}             done by an earlier send of this call
 --          {0}                    not held
 --          {3, owner, note, ms}   refused: who else holds, and for how long; empty and -1 if an
---                                 earlier send of this call was refused
+--                                 earlier send of this call was refused; then the ms again and 1 if
+--                                 that holder has released and the name stays taken
 --          {4}                    a conversion with a higher number came before
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key also holds something else: text
@@ -61,6 +62,9 @@ if not shared and not mine then
   found = find_holder(lock, false, ARGV[1])
   if found.token then
     refusal = refuse_by(lock, 3, found)
+    if is_kept(found.token) then
+      refusal[5], refusal[6] = refusal[4], 1
+    end
   end
 end
 if broken then
