@@ -263,7 +263,7 @@ func (c ruleCase) wakes(word string) bool {
 	if c.strategy == "semaphore" {
 		return word == "+publish" || word == "+zrank"
 	}
-	return slices.Contains([]string{"+publish", "+zadd", "+zrange", "+zrank", "+zcount"}, word)
+	return slices.Contains([]string{"+publish", "+zadd", "+zrange", "+zrank", "+zscore", "+zcount"}, word)
 }
 
 // missing checks that something fails without a word, and that the server names it.

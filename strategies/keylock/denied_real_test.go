@@ -185,8 +185,8 @@ func TestExpiryNotPermitted(t *testing.T) {
 func TestQueueThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	for _, command := range []string{"zadd", "zrank", "pexpire"} {
-		l := locker.Must(single.New(without(t, server, command), single.Config{AttemptTimeout: time.Minute}))
+	for _, command := range []string{"zadd", "zrank", "zscore", "pttl", "pexpire"} {
+		l := locker.Must(reentrant.New(without(t, server, command), reentrant.Config{AttemptTimeout: time.Minute}))
 		req := locker.Request{Name: command, TTL: time.Minute}
 		held := locker.Must(l.Acquire(t.Context(), req))
 		ctx := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-time.Second)})

@@ -47,14 +47,19 @@ local function deliver(channel, delivery)
   return delivery == 0 or heard ~= 0
 end
 
--- read_presence(queue, member, now) returns the delivery of a waiter, or nil if it no longer counts
--- or the clock was set back since its last attempt.
-local function read_presence(queue, member, now)
-  local score = tonumber(redis.call('ZSCORE', queue, member) or nil)
-  local left = score and math.floor((score - presence) / 4) - now / 1000
-  if left and left > 0 and left <= retry_last + counts_for + 1 then
-    return (score - presence) % 4
+-- parse_presence(score, now) returns the delivery of a waiter, and the time until which it counts,
+-- ms. It returns nil if the waiter no longer counts, the clock was set back since its last attempt,
+-- or score is nil.
+local function parse_presence(score, now)
+  local till = score and math.floor((score - presence) / 4)
+  if till and till > now / 1000 and till <= now / 1000 + retry_last + counts_for + 1 then
+    return (score - presence) % 4, till
   end
+end
+
+-- read_presence(queue, member, now) is parse_presence for a member of the queue.
+local function read_presence(queue, member, now)
+  return parse_presence(tonumber(redis.call('ZSCORE', queue, member) or nil), now)
 end
 
 -- need_memory(queue) raises the error of a server whose memory is full, and changes nothing. Without
@@ -218,6 +223,11 @@ local function enqueue(queue, id, delivery, waited, patience, left)
     local again = retry_marked + now % retry_marked
     return left < 0 and again or math.min(left, again)
   end
+  local member = '~' .. id .. (all and (delivery == '2' and 2 or 0) or '')
+  local before = redis.pcall('ZSCORE', queue, member)
+  if type(before) == 'table' then
+    return unplaced
+  end
   if not all then
     local added = redis.pcall('ZADD', queue, digits(now - math.max(tonumber(waited), 0) * 1000), id)
     if type(added) ~= 'number' then
@@ -231,17 +241,15 @@ local function enqueue(queue, id, delivery, waited, patience, left)
   end
   local again = math.min(retry_last, retry_first + math.floor(ahead / retry_spread))
   local kept = math.min(again + counts_for, math.ceil(tonumber(patience) or math.huge))
-  local till = math.floor(now / 1000) + kept
-  local member = '~' .. id .. (all and (delivery == '2' and 2 or 0) or '')
-  if read_presence(queue, member, now) then -- of another waiter here, which may wait longer
-    till = math.max(till, math.floor((tonumber(redis.call('ZSCORE', queue, member)) - presence) / 4))
-  end
+  local _, other = parse_presence(tonumber(before or nil), now) -- another waiter here may wait longer
+  local till = math.max(math.floor(now / 1000) + kept, other or 0)
   local added = redis.pcall('ZADD', queue, digits(presence + 4 * till + delivery), member)
   if type(added) ~= 'number' then
     return unplaced
   end
-  if redis.call('PTTL', queue) < kept and redis.pcall('PEXPIRE', queue, kept) ~= 1 then
-    redis.pcall('DEL', queue) -- the user may not set an expiry: no queue stays without one
+  local ttl = redis.pcall('PTTL', queue)
+  if type(ttl) ~= 'number' or ttl < kept and redis.pcall('PEXPIRE', queue, kept) ~= 1 then
+    redis.pcall('DEL', queue) -- the user may not read or set an expiry: no queue stays without one
     return unplaced
   end
   if all then

@@ -9,7 +9,7 @@ local function add_waiters(reply, queue)
   local waiters
   if queue then
     local now = math.floor(now_us() / 1000)
-    local from, to = presence + 4 * (now + 1), presence + 4 * (now + retry_last + counts_for + 1) + 3 -- see read_presence
+    local from, to = presence + 4 * (now + 1), presence + 4 * (now + retry_last + counts_for + 1) + 3 -- see parse_presence
     waiters = redis.pcall('ZCOUNT', queue, digits(from), digits(to))
     for group in pairs(groups) do -- the first attempt of any waiter leaves such a member too
       for delivery = 0, 2, 2 do
