@@ -138,6 +138,21 @@ func TestDeadWaitersDelayNobody(t *testing.T) {
 	}
 }
 
+// A waiter is marked for 30 s at most, however far the server's clock is set back meanwhile.
+func TestMarkWhenTheClockIsSetBack(t *testing.T) {
+	type test struct{ left, again time.Duration }
+	eachRun(t, single.Config{}, map[string]test{
+		"the clock goes on": {30 * time.Second, 200 * time.Millisecond},
+		"set back":          {time.Hour, 2 * time.Second},
+	}, func(t *testing.T, b bench, tt test) {
+		held, id := b.acquire(t, locker.Request{TTL: time.Minute}), lease.NewToken()
+		check.Must(t, check.ErrOf(b.m.ZAdd("{job}:waiters", 5e15+float64(time.Now().Add(tt.left).UnixMilli()), "!"+id)))
+		again := b.refused(t, waits(t, id, 0), locker.Request{}).RetryAfter
+		check.Within(t, "time until the next attempt", again, tt.again/2, tt.again)
+		locktest.Release(t, held)
+	})
+}
+
 // A woken waiter keeps the lock from other waiters for 500 ms, and no longer if the server's clock
 // is set back, as by a failover.
 func TestQueueWhenTheClockIsSetBack(t *testing.T) {

@@ -96,7 +96,7 @@ local function mark(queue, id, now)
 end
 
 -- is_marked(queue, id, now) reports whether a waiter is marked. It marks one whose attempt comes
--- too late.
+-- too late. A mark that ends later than marked_for from now is from before the clock was set back.
 local function is_marked(queue, id, now)
   local score = tonumber(redis.pcall('ZSCORE', queue, id) or nil)
   if score and missed_wake(score, now) then
@@ -104,7 +104,7 @@ local function is_marked(queue, id, now)
     return true
   end
   local till = not score and tonumber(redis.pcall('ZSCORE', queue, '!' .. id) or nil)
-  return till and till > marks + now / 1000
+  return till and till > marks + now / 1000 and till <= marks + now / 1000 + marked_for
 end
 
 -- first_waiter(queue, now, trying) returns the ID of the first waiter, its score and its delivery,
