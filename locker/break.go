@@ -32,9 +32,13 @@ type breaker interface {
 // fencing token higher than the returned State.Fence. Give State.Fence+1 to a store at once, and it
 // refuses the old holder from then on.
 //
+// Break finds the holds, and then ends each by its token. A hold whose token SetNote or Resume
+// replaces in between counts as a later one and stays, even if Break returns nil or ErrNotHeld.
+// [Inspect] shows it, and another Break ends it.
+//
 // ctx bounds the call. If Break fails, it may have ended some of the holds; it can be called again.
 //
-// Errors, in an [OpError]: ErrNotHeld (nobody holds name, or the holds ended by themselves),
+// Errors, in an [OpError]: ErrNotHeld (nobody holds name, or no hold had its token any more),
 // ErrUnknownOutcome (the attempt to end the hold continues in the background, unless it is another
 // library's), ErrInvalid, errors.ErrUnsupported if no strategy among l and the Lockers in it can, the
 // client's.
