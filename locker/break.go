@@ -29,8 +29,9 @@ type breaker interface {
 // Waiters are woken as by a release. The holder is not notified: its Lock is lost at its next
 // renewal, and until then, or until its Deadline, its process may continue. So use Break only if
 // the holder no longer works, or if fencing tokens protect the data. Every later holder has a
-// fencing token higher than the returned State.Fence. Give State.Fence+1 to a store at once, and it
-// refuses the old holder from then on.
+// fencing token higher than the returned State.Fence. The exception is an owner of
+// strategies/reentrant that enters again before its last hold is ended: it keeps its token. Give
+// State.Fence+1 to a store at once, and it refuses the old holder from then on.
 //
 // Break finds the holds, and then ends each by its token. A hold whose token SetNote or Resume
 // replaces in between counts as a later one and stays, even if Break returns nil or ErrNotHeld.
