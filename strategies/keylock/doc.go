@@ -8,8 +8,8 @@
 //  1. It checks each Request, names the keys, and builds the arguments of the scripts.
 //  2. It bounds each send by Config.AttemptTimeout, and resends an unanswered command until its
 //     outcome is known or its context ends. An acquire or a resume is resent for max(TTL, 30 s) at
-//     most, or for one AttemptTimeout if it does not wait and its context has no deadline. An
-//     operation on a hold is resent until its Deadline at most.
+//     most, or for one AttemptTimeout with NoWait and no MaxWait. An operation on a hold is resent
+//     until its Deadline at most.
 //  3. It computes the Deadline from the time of the send of the acquire or renewal, less 1 % of the
 //     TTL and 2 ms for the drift of clocks. A reply after the Deadline is locker.ErrLost, and the
 //     hold is released.

@@ -44,9 +44,9 @@
 //
 // A release wakes the first waiter. If its attempt gets permits and leaves some free, it wakes the
 // next one, and so on, until no permits are free, or too few for the waiter that is first by then.
-// A first waiter that gives up or dies keeps the others out for two of their polls, about 4 s, or
-// for one, about 2 s, where the server counts the receivers of a message; see "Waiters" in package
-// single.
+// A first waiter that freezes or dies keeps the others out for two of their polls, about 4 s. A dead
+// one does so for one poll, about 2 s, where the server counts the receivers of a message. One that
+// gives up keeps nobody out: its process removes its place, and wakes those behind it.
 //
 // In each process middleware/retry queues the waiters. The next one tries as soon as the one before
 // it has its permits. So a process can have many holds of a name, but one place in the queue.

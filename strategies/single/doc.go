@@ -31,8 +31,9 @@
 //
 // # What is not guaranteed
 //
-// A TTL under 3 ms is refused: the allowance for drift would use it up. Calls in flight when the
-// driver is closed are not cleaned up; close it when its calls have returned.
+// A TTL under 3 ms is refused: the allowance for drift would use it up. A release in flight when
+// the driver is closed may be cut off, and the key then stays until its TTL: close the driver when
+// its calls have returned.
 //
 // The lock is not reentrant, whoever the owner is (strategies/reentrant is), and it has no shared
 // mode (errors.ErrUnsupported). It does not wait by itself; middleware/retry around it does, and
