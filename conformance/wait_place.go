@@ -225,7 +225,7 @@ func (d deafDriver) Subscribe(ctx context.Context, channel string) (driver.Subsc
 
 type deafSubscription struct{ driver.Subscription }
 
-func (deafSubscription) Wake() <-chan struct{} { return nil }
+func (deafSubscription) Wake() <-chan struct{} { return make(chan struct{}) }
 
 // deafStallsNobody has two processes acquire in turn beside others woken in vain. Each of the
 // others may delay them by the time to try, once.
