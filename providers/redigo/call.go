@@ -121,14 +121,23 @@ func unavailable(ctx context.Context, err error) error {
 	return err
 }
 
-// connect is get, but returns when ctx ends. A late connection goes back to the pool.
+// connect is get, but returns when ctx ends, unless maxDials others are in get. A late connection goes
+// back to the pool.
 func (d *redigoDriver) connect(ctx context.Context, key string) (redis.Conn, error) {
 	if d.idle != nil {
 		if conn, err := d.idle.take(ctx); conn != nil || err != nil {
 			return conn, err
 		}
 	}
-	conn, err := adapter.Await(ctx, func() (redis.Conn, error) { return d.get(ctx, key) })
+	get := func() (redis.Conn, error) {
+		d.dials.Add(1)
+		defer d.dials.Add(-1)
+		return d.get(ctx, key)
+	}
+	if d.dials.Load() >= d.maxDials {
+		return get() // in the goroutine of a flight, which keeps its place
+	}
+	conn, err := adapter.Await(ctx, get)
 	if _, late := errors.AsType[*driver.PendingError](err); late {
 		err = ctx.Err()
 	}

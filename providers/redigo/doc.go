@@ -58,8 +58,9 @@
 //     redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext) obeys it.
 //   - redis.DialReadTimeout and redis.DialWriteTimeout are unlimited by default. Set both if the pool
 //     has Dial or TestOnBorrow: AUTH and other commands there know no ctx. A frozen server still
-//     accepts connections: without a timeout each dial lasts until the server continues, and
-//     occupies a connection of MaxActive.
+//     accepts connections: without a timeout each dial lasts until the server continues. The driver
+//     leaves at most 256 such dials behind; further calls then fail with driver.ErrNotSent. They
+//     count in MaxActive, too: with it, set Wait.
 //
 // # Cluster
 //

@@ -73,6 +73,35 @@ func TestHangingDialsTakeNoPlace(t *testing.T) {
 	})
 }
 
+// However many calls leave a hanging dial, the dials are bounded. If the pool refuses more than MaxActive
+// connections, further calls wait in the driver instead, and get the one of a dial that has ended.
+func TestHangingDialsAreBounded(t *testing.T) {
+	t.Parallel()
+	type test struct{ maxActive, dials int }
+	check.Each(t, map[string]test{"without MaxActive": {0, 256 + 32}, "MaxActive, no waiting": {2, 2}}, func(t *testing.T, tt test) {
+		clients.Bubble(t, func(t *testing.T) {
+			m := clients.NewMemory(t)
+			var dials atomic.Int32
+			thawed := make(chan struct{})
+			drv := open(t, &redis.Pool{IdleTimeout: time.Hour, MaxActive: tt.maxActive, Dial: func() (redis.Conn, error) {
+				dials.Add(1)
+				<-thawed
+				return redis.Dial("tcp", m.Addr(), redis.DialContextFunc(m.Net.Dial))
+			}})
+			for range 400 {
+				_, err := drv.SetNX(bound(t, context.Background(), 100*time.Millisecond), "k", "v", time.Minute)
+				wantNotSent(t, err, context.DeadlineExceeded)
+			}
+			check.Within(t, "dials", int(dials.Load()), 1, tt.dials)
+			time.AfterFunc(time.Second, func() { close(thawed) })
+			set, err := drv.SetNX(bound(t, context.Background(), time.Minute), "k", "v", time.Minute)
+			if !set || err != nil {
+				t.Errorf("once the dials end: %v, %v", set, err)
+			}
+		})
+	})
+}
+
 // Contexts end at about the time of the replies: whichever is first, no connection is lost, and
 // each call gets its own reply.
 func TestContextEndsWhileTheReplyComes(t *testing.T) {

@@ -1,6 +1,7 @@
 package redigo
 
 import (
+	"context"
 	"reflect"
 	"sync/atomic"
 
@@ -29,6 +30,9 @@ type redigoDriver struct {
 	closer  *deadlineCloser // apart: its timer must not keep the driver
 	idle    *idlePool       // pool, if it hands out idle connections at once
 
+	dials    atomic.Int32 // calls of get under way
+	maxDials int32        // with so many, no flight leaves its own behind
+
 	refreshDue atomic.Int64 // the earliest time of the next refresh, in Unix nanoseconds
 }
 
@@ -52,7 +56,7 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 			Allowed: "a *redis.Pool, a *redisc.Cluster or another Pool",
 		}
 	}
-	d := &redigoDriver{pool: pool, closer: new(deadlineCloser)}
+	d := &redigoDriver{pool: pool, closer: new(deadlineCloser), maxDials: maxDials}
 	d.ClientInfo.Client = "redigo" // a Pool does not report its address
 	c := adapter.Client{Single: single, Waits: true}
 	if d.cluster, _ = pool.(cluster); d.cluster != nil {
@@ -63,12 +67,15 @@ func newDriver(pool Pool, single bool) (driver.Driver, error) {
 		c.Connections, c.Send = places(pool), d.send
 		if p, ok := pool.(*redis.Pool); ok && handsOutAtOnce(p) {
 			d.idle = newIdlePool(p)
-			c.Inline = d.idle.has
+			c.Inline = func(ctx context.Context) bool { return d.idle.has(ctx) && d.dials.Load() < d.maxDials }
 		}
 		d.Pipelines, d.Hub = adapter.NewPipeline(c), adapter.NewHub(d.open, nil)
 	}
 	if p, ok := pool.(*redis.Pool); ok {
 		d.OneServer = true // its functions dial for the subscriptions too
+		if p.MaxActive > 0 && !p.Wait && d.idle == nil {
+			d.maxDials = 0 // the pool counts a dial left behind, and would refuse the next flight
+		}
 		if p.Dial == nil && p.DialContext == nil {
 			return nil, &driver.InvalidError{
 				What: "redigo.New pool", Got: "a redis.Pool without Dial and DialContext",
@@ -87,6 +94,8 @@ const (
 	unknownPlaces = 1024
 	// masterPlaces is how many are for each master of a cluster.
 	masterPlaces = 64
+	// maxDials bounds the dials that go on after their calls have left.
+	maxDials = 256
 )
 
 // places is how many calls are under way at once.
