@@ -29,12 +29,13 @@ type keyHold struct {
 	openUntil    time.Time           // no send of the acquire is executed later
 	conversions  atomic.Int64        // the number of the last conversion
 
-	mu       sync.Mutex
-	deadline time.Time     // the latest of all replies
-	value    string        // the present one; see note.go
-	change   *change       // of the note, outcome unknown yet; nil: none
-	nextNote *string       // the note to set once change is resolved; nil: none
-	noteTurn chan struct{} // has an item while a call of a change is in flight; nil: none ever was
+	mu        sync.Mutex
+	deadline  time.Time     // the latest of all replies
+	value     string        // the present one; see note.go
+	change    *change       // of the note, outcome unknown yet; nil: none
+	nextNote  *string       // the note to set once change is resolved; nil: none
+	releasing bool          // no change begins any more
+	noteTurn  chan struct{} // has an item while a call of a change is in flight; nil: none ever was
 }
 
 // Format implements fmt.Formatter for every verb. It does not show the token.

@@ -70,7 +70,19 @@ func (h *keyHold) setNote(ctx context.Context, note string) error {
 		return err
 	}
 	defer done()
-	return h.sendChanges(ctx)
+	if err = h.sendChanges(ctx); err == nil && h.endsNotes(false) {
+		return locker.ErrReleased // maybe nothing was sent
+	}
+	return err
+}
+
+// endsNotes reports whether the release has begun, also by this call if it begins. No change begins
+// then: releaseValues could not know its value.
+func (h *keyHold) endsNotes(begins bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.releasing = h.releasing || begins
+	return h.releasing
 }
 
 // finishChanges finds out the outcome of the pending change, if there is one, by sending it again,
@@ -109,7 +121,7 @@ func (h *keyHold) sendChanges(ctx context.Context) (err error) {
 func (h *keyHold) beginChange() (value string, c *change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.change == nil && h.nextNote != nil {
+	if h.change == nil && h.nextNote != nil && !h.releasing {
 		spec, owner, permits := h.l.spec, h.owner, 1
 		if spec.ParseValue != nil {
 			owner, _ = spec.ParseValue(h.value)
@@ -153,6 +165,7 @@ func (h *keyHold) releaseValues(ctx context.Context, op lease.Op) (lease.Result,
 	if ctx.Err() != nil {
 		limit = min(limit, h.timeout)
 	}
+	h.endsNotes(true)
 	first := h.Token()
 	result, err := h.end(ctx, first, op, limit)
 	for _, value := range h.otherValues(first) {
