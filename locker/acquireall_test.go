@@ -446,6 +446,15 @@ func TestDoAll(t *testing.T) {
 			},
 			want: errs{locker.ErrLost}, log: "+a +b +c -a -b -c", lost: "c",
 		},
+		"one is released, another one is lost, and fn tells": {
+			fn: func(ctx context.Context, l *lockertest.Locker, locks *locker.Locks) error {
+				check.Must(t, releaseB(ctx, l, locks))
+				check.Error(t, "Err", locks.Err(), locker.ErrReleased)
+				l.Expire("c")
+				return locks.Release(ctx)
+			},
+			want: errs{locker.ErrLost}, log: "+a +b +c -a -b -c", lost: "c",
+		},
 	}, func(t *testing.T, tt test) {
 		l := newJournal()
 		err := locker.DoAll(t.Context(), l, named("c", "a", "b"), func(ctx context.Context, locks *locker.Locks) error {
@@ -459,6 +468,7 @@ func TestDoAll(t *testing.T) {
 		check.Error(t, "DoAll", err, tt.want...)
 		if tt.lost != "" {
 			wantName(t, err, "release", tt.lost)
+			check.Equal(t, "losses told", strings.Count(err.Error(), locker.ErrLost.Error()), 1)
 		}
 		wantNotError(t, "DoAll", err, tt.wantNot...)
 		if tt.log != "" {

@@ -56,7 +56,7 @@ func doHeld[H held](ctx context.Context, h H, fn func(context.Context, H) error)
 			released = nil // fn released h
 		}
 		if lostBefore != nil && !errors.Is(released, ErrLost) {
-			released = errors.Join(lostBefore, released)
+			released = join(lostBefore, released)
 		}
 		if !reportsLoss(err, released) {
 			err = join(err, released)
