@@ -52,7 +52,7 @@ type afterDone struct {
 	f      func(error)
 	signal bool       // f cannot block; it is called before the others, by whoever ends the lock
 	next   *afterDone // nil: this is the last one
-	prev   *afterDone // of the first one: the last one; nil: removed
+	prev   *afterDone // the first one's is the last one; nil: removed
 }
 
 func (l *lockState) afterDone(entry *afterDone) (stop func() bool) {
@@ -95,7 +95,7 @@ func (a *afterDone) add(entry *afterDone) *afterDone {
 // remove returns the list without entry.
 func (a *afterDone) remove(entry *afterDone) *afterDone {
 	before, after := entry.prev, entry.next
-	entry.prev = nil
+	entry.prev, entry.next = nil, nil // a kept stop keeps no other entry
 	if entry == a {
 		a = after
 	} else {
