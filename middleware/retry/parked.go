@@ -20,7 +20,7 @@ type parkedSubscription struct {
 // up, park does not: releases would wake a process without waiters. mu is held.
 func (qs *queues) park(q *queue, acquired bool) bool {
 	h := q.lines[0].subscription
-	if !acquired || !qs.server.used || !h.made() || h.cancel != nil || len(qs.parked) >= maxParked {
+	if !acquired || !qs.server.used || !h.made() || len(qs.parked) >= maxParked {
 		return false
 	}
 	p := &parkedSubscription{subscription: h}

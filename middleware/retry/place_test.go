@@ -234,7 +234,7 @@ func TestReaderThatGotInDoesNotListen(t *testing.T) {
 	})
 }
 
-// If the waiter gives up to which the place was passed on, the next one takes it over at once, with the
+// If the next waiter, which got the place, gives up, the one behind it takes it over at once, with the
 // begin of its own wait.
 func TestPlaceOfTheNextThatGivesUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {

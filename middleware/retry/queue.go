@@ -105,7 +105,7 @@ func (q *queue) remove(w *waiter, acquired bool) (c cleanup) {
 	if !acquired {
 		q.answers.cutOff(w, time.Now())
 		q.dropBaton(w)
-		if first && q.all.server.fair { // its place may count for the waiter behind it: that one dates it
+		if first && q.all.server.fair { // the place has w's age: the next leader's attempt corrects it
 			q.turn = turn{}
 		}
 	}

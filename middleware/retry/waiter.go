@@ -17,7 +17,7 @@ type waiter struct {
 	mayReenter    bool    // its owner was found to hold the lock since its latest attempt began
 	attempt       attempt // in flight
 	askedForPlace bool    // one of its attempts asked for a place in the server's queue
-	passesPlaceOn bool    // its latest attempt asked to pass the place on to the next waiter
+	heir          *waiter // to which its latest attempt asked to pass the place on; nil: none
 	// wake holds at most one reason to try again. It is made for the first wait or wake-up: a waiter
 	// that succeeds at once has none.
 	wake chan locktrace.WakeReason
@@ -159,7 +159,9 @@ func (w *waiter) leaveAcquired(lock *locker.Lock, note string, alone bool) {
 		q.turn = turn{began: now, last: q.entered}
 	}
 	if w.askedForPlace && !w.shared {
-		q.mayHavePlace = w.passesPlaceOn && q.all.server.fair
+		if q.mayHavePlace = w.heir != nil && q.all.server.fair; q.mayHavePlace && w.behind != w.heir {
+			q.turn = turn{} // the place has the age of a waiter that has left: see remove
+		}
 	}
 	q.recordAcquire(lock, note, alone, w)
 	cleanup := q.remove(w, true)
@@ -194,9 +196,12 @@ func (w *waiter) waiting(until time.Time) lease.Waiting {
 	defer q.all.mu.Unlock()
 	waiting := lease.Waiting{ID: q.all.id, Since: w.since, Until: until, Subscribed: w.subscription().made(),
 		Free: (q.vacant || q.leftHere()) && !q.mayHavePlace}
-	if next := w.behind; next != nil && next.waitsItsTurn() {
-		waiting.Next = next.since
+	if w.heir = w.behind; w.heir != nil && !w.heir.waitsItsTurn() {
+		w.heir = nil
 	}
-	q.mayHavePlace, w.askedForPlace, w.passesPlaceOn = q.mayHavePlace || !w.shared, true, !waiting.Next.IsZero()
+	if w.heir != nil {
+		waiting.Next = w.heir.since
+	}
+	q.mayHavePlace, w.askedForPlace = q.mayHavePlace || !w.shared, true
 	return waiting
 }
