@@ -40,6 +40,8 @@ func TestHint(t *testing.T) {
 		{"a lock that is held", secured + listening, &statusError{statusUnreachable, locker.ErrNotAcquired}, ""},
 		{"a refusal in the text of a pool", secured + listening, errors.New("redisc: all nodes failed\nNOAUTH Authentication required"),
 			"Put the password into HOLDFAST_PASSWORD, or into a file and its name into --password-file."},
+		{"a refusal in an error with an As of its own", secured + listening, opaqueError{&driver.ServerError{Text: "WRONGPASS wrong"}},
+			"Put the password into HOLDFAST_PASSWORD, or into a file and its name into --password-file."},
 		{"a holder's note like a refusal", secured + listening, &locker.ContentionError{Note: "WRONGPASS is set"}, ""},
 		{"a holder's note like another error", secured + listening, &locker.ContentionError{Note: "key is of another type"}, ""},
 	} {
@@ -64,3 +66,9 @@ func TestPasswordFileIsReadOnce(t *testing.T) {
 		_ = os.Remove(file)
 	}
 }
+
+// opaqueError wraps an error without an Unwrap, as one of middleware/retry does.
+type opaqueError struct{ err error }
+
+func (opaqueError) Error() string        { return "of an attempt" }
+func (e opaqueError) As(target any) bool { return errors.As(e.err, target) }

@@ -78,7 +78,10 @@ func operationStatus(err error) int {
 
 // refusedLogin reports whether the server refused the login. Clients return a refusal as an error
 // of the connection, not always as a [driver.ServerError].
-func refusedLogin(err error) bool { return innermost(err, loginRefusal.MatchString) }
+func refusedLogin(err error) bool {
+	code := driver.CodeOf(err)
+	return code == "NOAUTH" || code == "WRONGPASS" || innermost(err, loginRefusal.MatchString)
+}
 
 // loginRefusal matches the reply to a client without a login, or with a wrong one. A server does
 // not read long commands before the login. The pools of redigo for a Cluster and for Sentinels put
