@@ -29,7 +29,7 @@ func TestDistantProcess(t *testing.T) {
 		far      int  // holds of the far process
 	}{
 		"near": {0, false, false, 100}, "5 ms away": {5 * ms, false, false, 100}, "30 ms away": {30 * ms, false, false, 100},
-		"in a strict order": {5 * ms, true, false, 100}, "without a queue": {3 * ms / 10, false, true, 1500},
+		"in a strict order": {5 * ms, true, false, 100}, "without a queue": {3 * ms / 10, false, true, 1000},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

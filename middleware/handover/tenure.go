@@ -25,8 +25,8 @@ const (
 	// maxReserve bounds the reservation of tokens in a release; after that the release is sent.
 	maxReserve = time.Second
 	// minPause is the minimum pause of a leader after a tenure, for processes without a place in a
-	// queue at the server. If the strategy keeps a queue, the leader pauses once in pauseEvery, for
-	// other libraries: they poll. No pause is longer than pauseEvery.
+	// queue at the server. If the strategy keeps a queue, a pause begins no sooner than pauseEvery
+	// after the latest one, for other libraries: they poll. No pause is longer than pauseEvery.
 	minPause   = time.Millisecond
 	pauseEvery = 100 * time.Millisecond
 )
